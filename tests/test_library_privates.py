@@ -9,7 +9,7 @@ import inspect
 import pkgutil
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +35,11 @@ _ALLOWED_IN: dict[tuple[str, str], str] = {
     ),
 }
 """The reason for each private name that one module may read."""
+_KINDS = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Name, ast.Attribute),
+    *(ast.Import, ast.ImportFrom, ast.Call),
+)
+"""The kinds of nodes that define or use a name."""
 _ALLOWED_MODULES = {"_thread"}
 """Python documents these modules."""
 
@@ -58,8 +63,12 @@ def modules() -> dict[str, Path]:
 
 def own_names(tree: ast.AST) -> set[str]:
     """Return the private names that a module or a class defines."""
+    return defined_names(ast.walk(tree))
+
+
+def defined_names(nodes: Iterable[ast.AST]) -> set[str]:
     names = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 names.add(name)
@@ -121,13 +130,16 @@ def inherited_names(kind: type) -> frozenset[str]:
 
 def inherited_uses(kind: type) -> set[str]:
     """Return the private names of its libraries that a class reads or defines again."""
+    inherited = inherited_names(kind) - _NAMED_TUPLES
+    if not inherited:
+        return set()
     tree = class_tree(kind)
     assert tree is not None, kind
     names = own_names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_self(node.value):
             names.add(node.attr)
-    return names & inherited_names(kind) - _NAMED_TUPLES
+    return names & inherited
 
 
 def is_self(value: ast.expr) -> bool:
@@ -143,14 +155,15 @@ def uses(module: str, tree: ast.Module) -> Iterator[Use]:
     """Yield the private names that a module reads, and does not define. Those of `self`
     are checked by its class.
     """
-    own = own_names(tree)
+    nodes = [node for node in ast.walk(tree) if isinstance(node, _KINDS)]
+    own = defined_names(nodes)
     aliases = {
         alias.asname or alias.name: alias.name
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Import)
         for alias in node.names
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Import(names=names):
                 for alias in names:

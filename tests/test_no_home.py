@@ -70,17 +70,18 @@ def only_xdg(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         monkeypatch.setenv(f"XDG_{name}_HOME", str(folder / "xdg" / name.lower()))
 
 
-HOMES = (
-    no_home,
-    empty_home,
-    relative_home,
-    missing_home,
-    file_as_home,
-    only_xdg,
+HOMES = (no_home, missing_home, file_as_home)
+OTHER_HOMES = (empty_home, relative_home, only_xdg)
+"""They are the same to the program as the first or the second one, by the tests of
+`user_folders`.
+"""
+PARAMETERS = (
+    *HOMES,
+    *(pytest.param(home, marks=pytest.mark.long) for home in OTHER_HOMES),
 )
 
 
-@pytest.fixture(params=HOMES, ids=lambda home: home.__name__)
+@pytest.fixture(params=PARAMETERS, ids=lambda home: home.__name__)
 def home(
     request: pytest.FixtureRequest,
     tmp_path: Path,

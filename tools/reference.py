@@ -228,8 +228,11 @@ def _setting(setting: DeclaredSetting) -> tuple[str, str, str]:
     description = setting.description
     assert description is not None
     text = description.purpose
-    if description.choices:
-        choices = [f"`{key}`: {words}" for key, words in description.choices.items()]
+    choices = [f"`{key}`: {words}" for key, words in description.choices.items()]
+    if set(description.choices) == {"true", "false"}:
+        # the words about `true` say what the setting is
+        text = choices[0]
+    elif choices:
         text = f"{text}. {'; '.join(choices)}"
     if description.unset:
         text += f". `null`: {description.unset}"
@@ -238,6 +241,9 @@ def _setting(setting: DeclaredSetting) -> tuple[str, str, str]:
 
 def _default(setting: DeclaredSetting) -> str:
     value = setting.default
+    if isinstance(value, str):
+        # `off` without quotes is read as this word, too
+        return value
     if setting.name == "models":
         value = {}
     if isinstance(value, tuple):
@@ -251,12 +257,11 @@ def variables() -> str:
 
 
 def trusted_settings() -> str:
-    rows = [
-        (f"`{name}`", rule.why)
+    return "\n".join(
+        f"- `{name}`: {rule.why}"
         for name, rule in SETTINGS.items()
         if isinstance(rule, NeedsTrust)
-    ]
-    return table(("setting", "reason"), rows)
+    )
 
 
 # --- Events ---------------------------------------------------------------------------

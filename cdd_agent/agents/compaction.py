@@ -30,6 +30,7 @@ from cdd_agent.events.dialogue_events import (
 from cdd_agent.events.stream import Emit, Event
 from cdd_agent.llm.port import ContextTooLong, EmptyReply, Message, Model, Request
 from cdd_agent.llm.token_estimates import estimate_prompt, estimate_tokens
+from cdd_agent.pattern import Pattern
 
 _UNKNOWN_WINDOW = 48_000
 """Assumed tokens of an unknown window; most models have more."""
@@ -53,8 +54,8 @@ _LINES = "# My own lines from that part, word for word"
 _NOT_ALL_LINES = "My oldest and longest lines are left out."
 _LATER = "(What came after this is left out.)"
 _AGAIN = "# Your last summary was refused\n\nIt {why}. Write it again."
-_NOTHING = re.compile(r"\W*(?:(?:no|none|nothing|n/a)\b.{0,30})?")
-_REFUSAL = re.compile(
+_NOTHING = Pattern(r"\W*(?:(?:no|none|nothing|n/a)\b.{0,30})?")
+_REFUSAL = Pattern(
     r"\W*(?:(?:i'?m|i am|we are) (?:sorry|unable|not able)|sorry\b|apologies\b"
     r"|i (?:cannot|can'?t|won'?t|do not|don'?t)\b|as an ai\b)",
     re.IGNORECASE,

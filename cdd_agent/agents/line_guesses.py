@@ -9,6 +9,8 @@ import difflib
 import re
 from collections.abc import Callable, Collection
 
+from cdd_agent.pattern import Pattern
+
 
 def _word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
@@ -35,9 +37,9 @@ _VERBS_AFTER_A_SUBJECT = _word_set(
     " will with would"
 )
 """Words after a program's name that make it a sentence: `git must be optional`."""
-_COMMAND_START = re.compile(r"\$\s|[A-Za-z_]\w*=\S*\s|(?:\.{1,2}|~)/")
+_COMMAND_START = Pattern(r"\$\s|[A-Za-z_]\w*=\S*\s|(?:\.{1,2}|~)/")
 """A shell's prompt, a variable, or a path."""
-_SHELL_SYNTAX = re.compile(r"(?:^|\s)--?\w|&&|\|\||\s\|\s|\s>>?\s")
+_SHELL_SYNTAX = Pattern(r"(?:^|\s)--?\w|&&|\|\||\s\|\s|\s>>?\s")
 """An option or an operator."""
 _COMMON_WORDS = _word_set("""
     a about after again all already also am an and any are as at back be because been
@@ -66,7 +68,7 @@ _WORDS_IN_THE_MIDDLE = _word_set("""
     while who whose why will with without would your
     """)
 """Words that rarely end a sentence."""
-_QUESTION_START = re.compile(
+_QUESTION_START = Pattern(
     r"(?:what|why|who|whose|how)\b"
     r"|(?:where|when|which)\s+(?:is|are|was|were|do|does|did|will|would|can|could"
     r"|should|has|have)\b"
@@ -75,22 +77,20 @@ _QUESTION_START = re.compile(
     r"|do\s+(?:i|we|you|they)\b",
     re.IGNORECASE,
 )
-_SKIP_START = re.compile(r"[\W\d_]*skip", re.IGNORECASE)
+_SKIP_START = Pattern(r"[\W\d_]*skip", re.IGNORECASE)
 """`skip`, also as a part of a word, in quotes or after a bullet."""
 _LETTERS_WITHOUT_SPACES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
 )
 """Letters of scripts without spaces between words. Two of them count as a word."""
-_WORD = re.compile(
-    rf"[{_LETTERS_WITHOUT_SPACES}]{{1,2}}|[^\s{_LETTERS_WITHOUT_SPACES}]+"
-)
-_REASON_START = re.compile(r"\s+because\s|[,.;:!–—]\s|\s-\s", re.IGNORECASE)
+_WORD = Pattern(rf"[{_LETTERS_WITHOUT_SPACES}]{{1,2}}|[^\s{_LETTERS_WITHOUT_SPACES}]+")
+_REASON_START = Pattern(r"\s+because\s|[,.;:!–—]\s|\s-\s", re.IGNORECASE)
 """The possible beginning of a command's reason."""
 _LEAST_WORDS_OF_GUIDANCE = 3
 _MOST_WORDS_OF_A_COMMAND = 8
 """Including the words around a command."""
 _MOST_ARGUMENTS = 3
-_APOSTROPHE = re.compile("['’]")
+_APOSTROPHE = Pattern("['’]")
 _ENDS_IN_THE_MIDDLE = (
     *(",", ";", ":", "-", "–", "—"),
     *("(", "[", "{", "…", "...", "/", "\\", "="),

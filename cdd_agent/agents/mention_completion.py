@@ -1,6 +1,5 @@
 """Completes paths: `@ap` becomes `@src/app.py`, `+ap` becomes `+src/app.py`."""
 
-import re
 import shlex
 import time
 from collections.abc import Iterator
@@ -13,10 +12,11 @@ from cdd_agent.files.paths import PathRefused, confine_folder
 from cdd_agent.files.spelling import compose
 from cdd_agent.files.walk import Kind, WalkEntry, walk
 from cdd_agent.llm.pictures import is_meant_as_picture
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.completion import Completion
 from cdd_agent.text.sanitize import sanitize_for_display
 
-_CHOICE = re.compile(
+_CHOICE = Pattern(
     r"(?<!\S)(?P<quote>')?(?P<sign>[+-])(?P<path>(?(quote)[^'\n]*|[^\s'\"]*))\Z"
 )
 """A pinned (`+`) or excluded (`-`) file at the end of a line."""

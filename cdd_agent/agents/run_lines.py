@@ -5,11 +5,12 @@ import re
 from msgspec import Struct
 
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.plan import STEP_LABEL
 
 NO_RUN = "No run is open."
 
-_STEP_LINE = re.compile(
+_STEP_LINE = Pattern(
     rf"(?P<word>[a-z]*)(?:\s+(?:step\s+)?(?P<label>{STEP_LABEL.pattern}))?"
     r"(?P<keep>\s+keep)?(?:\s+because\s+(?P<reason>.+))?",
     re.IGNORECASE | re.DOTALL,

@@ -23,12 +23,13 @@ from cdd_agent.agents.ticket_agent import word
 from cdd_agent.events.notices import Answer, Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import SpecShown
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.spec import TicketSpec
 from cdd_agent.tickets.spec_file import SpecChanged, SpecOnDisk
 from cdd_agent.tickets.store import Ticket
 
 _TRIES_TO_WRITE = 3
-_DROP = re.compile(
+_DROP = Pattern(
     r"drop(?:\s+(?P<which>all|[0-9]{1,6}(?:[\s,]+[0-9]{1,6})*))?", re.IGNORECASE
 )
 _LONGEST_QUOTE = 200

@@ -1,23 +1,23 @@
 """Text that a change of a spec would remove, and the change as a diff."""
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Iterator
 
 from cdd_agent.events.ticket_events import SpecWords
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import fenced
 from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.spec import TicketSpec
 
 ONE_LINE_FIELDS = ("title", "priority")
 """Fields with one line, which a change always replaces."""
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
-_LINE_OF_ITS_OWN = re.compile(
+_SENTENCE_END = Pattern(r"(?<=[.!?…])\s+|(?<=[。！？])")
+_LINE_OF_ITS_OWN = Pattern(
     r"\s{2,}|\t|[-*+•]\s|[0-9]{1,9}[.)]\s|[#>|]|[\w '’/-]{1,40}:(?:\s|$)"
 )
 """A line outside of paragraphs: a list item, a heading, `Expected: …`."""
-_FENCE = re.compile(r"\s*(?:```|~~~)")
+_FENCE = Pattern(r"\s*(?:```|~~~)")
 
 
 def lost_words(before: TicketSpec, after: TicketSpec) -> tuple[SpecWords, ...]:

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from cdd_agent.changes.model import PartialEdits, ReplyFault, ReplyRefused
 from cdd_agent.changes.readability import is_whole
+from cdd_agent.pattern import Pattern
 
 _DOTS = r"[\(\[<{]*\s*(?:\.\.\.|…)"
 _REST = (
@@ -23,7 +24,7 @@ _THINGS = (
     r"|html|body|lines?)"
 )
 _COMMENT = r"^\s*+(?:#+|//+|\{?/\*+|--|;|%|<!--|\*)\s*+(?:[-=~]{2,}\s*+)?"
-_REMARK = re.compile(
+_REMARK = Pattern(
     rf"{_COMMENT}(?:"
     rf"{_DOTS}\W*$"  # only dots
     rf"|{_DOTS}.*\b{_REST}\b.*"
@@ -35,7 +36,7 @@ _REMARK = re.compile(
     re.IGNORECASE,
 )
 """A line such as `... existing code ...`, which stands for other lines."""
-_HEADING = re.compile(
+_HEADING = Pattern(
     rf"{_COMMENT}[\(\[<{{]*(?:"
     rf"(?:(?:your|all|the|other|existing|previous|original|remaining|unchanged)\s+)*"
     rf"(?:existing|previous|original|remaining|unchanged)\s+{_THINGS}(?:\s+(?:here"
@@ -48,8 +49,8 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 """A comment that may stand for lines, or may be the heading of the lines below."""
-_LINE_NUMBER = re.compile(r"^\s*(\d{1,7})(?:\s*[|:→]|\t)")
-_MARK = re.compile(
+_LINE_NUMBER = Pattern(r"^\s*(\d{1,7})(?:\s*[|:→]|\t)")
+_MARK = Pattern(
     r"^(?:<{3,}|={3,}|>{3,})(?=\s*$|\s*(?:SEARCH|ORIGINAL|HEAD|REPLACE|UPDATED)\b| \w)",
     re.IGNORECASE,
 )

@@ -2,7 +2,6 @@
 form, and bytes that are not text.
 """
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -38,9 +37,10 @@ from cdd_agent.files.text import (
     lines_of,
     normalize,
 )
+from cdd_agent.pattern import Pattern
 
-_WORD = re.compile(r"\w")
-_LINE_END = re.compile(r"\r{1,2}\n|\r")
+_WORD = Pattern(r"\w")
+_LINE_END = Pattern(r"\r{1,2}\n|\r")
 _SHOWN_PLACES = 10
 _MOST_MISSES = 20
 """Misses for which the difference is computed; it is slow."""
@@ -206,7 +206,7 @@ class FileDraft:
             return True
         if len(place.new) <= len(place.find):
             return False
-        # indented differently, it is another text
+        # a different indentation makes a different text
         new = [form(line).rstrip() for line in place.new]
         find = [form(line).rstrip() for line in place.find]
         counts = Counter(line.strip() for line in new)

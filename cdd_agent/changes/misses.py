@@ -20,6 +20,7 @@ from cdd_agent.changes.search import (
     find_runs,
     likeness,
 )
+from cdd_agent.pattern import Pattern
 
 _SHOWN_LINES = 8
 _MOST_NEAR = 300
@@ -31,7 +32,7 @@ _AROUND = 3
 _SLIP = 0.6
 """Likeness from which two lines count as the same line with a typo."""
 _LONGEST_SHOWN = 60
-_TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
+_TOKEN = Pattern(r"\s+|\w+|[^\w\s]")
 _BLANKS = {" ": "space", "\t": "tab"}
 
 

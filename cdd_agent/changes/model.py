@@ -12,7 +12,6 @@ from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 
 _MOST_REASONS = 20
-"""Most reasons in one refusal."""
 
 
 _REPLY = "The model's reply "
@@ -96,7 +95,7 @@ class ReplyBlock(Struct, frozen=True):
     """
 
     line: int
-    """First line in the reply, from 1."""
+    """From 1."""
     end: int
     """Last line, inclusive."""
     kind: str
@@ -227,7 +226,7 @@ class WholeFile(Struct, frozen=True):
 
 
 class Hint(Struct, frozen=True):
-    """Where an edit says it belongs. It decides between several matches."""
+    """The place that an edit names. It decides between several matches."""
 
     line: int | None = None
     """First line of the text, from 1, in the file before the reply."""

@@ -25,7 +25,7 @@ class EditPolicy(Struct, frozen=True):
     may_shrink: Callable[[str], bool] = lambda path: False
     """True if the task says to remove a large part of the file."""
     parts: PartialEdits = IN_BLOCKS
-    """How the author changes a part of a file, for hints."""
+    """The author's way to change a part of a file, for hints."""
 
     def knows(self, path: PurePosixPath, content: bytes) -> bool:
         """True if the author has seen exactly this content in full."""

@@ -13,20 +13,21 @@ from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.kinds import FileKind, kinds_by_name, kinds_of
 from cdd_agent.files.syntax import find_fault, is_toml_1_0
 from cdd_agent.files.text import decode_file
+from cdd_agent.pattern import Pattern
 from cdd_agent.project.interpreters import OURS, allows, opinion
 
 NEWEST_PYTHON = (3, 14)
 """The newest Python that tree-sitter's grammar knows."""
-_OLD_STATEMENTS = re.compile(r"\((?:print|exec)_statement\b")
+_OLD_STATEMENTS = Pattern(r"\((?:print|exec)_statement\b")
 """Python 2 statements, which the grammar accepts."""
 _TYPE_PARAMETERS = frozenset({"type_parameter", "constrained_type"})
 """The grammar lacks defaults of type parameters: `def f[T = int]`."""
 _NEED_ALL_LINES = frozenset(
     {FileKind.JSON, FileKind.NOTEBOOK, FileKind.PYTHON, FileKind.TOML}
 )
-_TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z]+(?:_[a-z]+)*__\}")
-_PYTHON_TEMPLATE = re.compile(r"\{%|\{\{ ?\w[\w.]* ?\}\}")
-_NAMED_BROKEN = re.compile(
+_TEMPLATE = Pattern(r"\{\{|\{%|<%|\$\{[\w.]+\}|@@?\w+@@?|__[a-z]+(?:_[a-z]+)*__\}")
+_PYTHON_TEMPLATE = Pattern(r"\{%|\{\{ ?\w[\w.]* ?\}\}")
+_NAMED_BROKEN = Pattern(
     r"(?:^|[\W_])(?:bad|broken|invalid|malformed|syntax_?error)(?:$|[\W_])",
     re.IGNORECASE,
 )

@@ -22,6 +22,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from cdd_agent.changes.look_alikes import compare, fold
+from cdd_agent.pattern import Pattern
 
 _CLOSE = 0.9
 """Share of the text that a close match needs, and of each changed line. Quoted lines
@@ -31,7 +32,7 @@ the file. In a changed line, numbers, operators and brackets must match.
 _QUOTED = 0.75
 _RIVAL = 0.8
 """A second place this similar prevents a close match."""
-_NUMBERED = re.compile(
+_NUMBERED = Pattern(
     r"\s*(?P<number>\d{1,7})(?:(?: ?[|│→:]| |\t)(?P<text>.*)|(?P<none>)\s*)"
 )
 _TAB_WIDTHS = (4, 2, 8, 3)
@@ -53,7 +54,7 @@ class LineForms:
         """Without trailing white space."""
         self.bare = [line.strip() for line in lines]
         self.counts = Counter(self.bare)
-        """How often each bare line occurs."""
+        """Frequencies of bare lines."""
 
     def splice(self, span: slice, lines: Lines) -> None:
         bare = [line.strip() for line in lines]
@@ -89,8 +90,6 @@ class SearchedLines:
 
 
 class EditPlace(Struct, frozen=True):
-    """A place of an edit in a file."""
-
     start: int
     """First line, from 0."""
     find: Lines

@@ -245,13 +245,16 @@ class DriverAnswers(Struct, frozen=True):
 
 
 class DriverAccount:
-    """The account of a driven run. Under a budget, the driver is asked before each
-    call, and learns the cost of each call.
+    """The account of a driven run. The driver learns the cost of each call. Under a
+    budget it is asked before each call, with `always_asks` also without one.
     """
 
-    def __init__(self, driver: Driver, limit: Limit, spent: Cost) -> None:
+    def __init__(
+        self, driver: Driver, limit: Limit, spent: Cost, *, always_asks: bool = False
+    ) -> None:
         self.driver = driver
         self.limit = limit
+        self._always_asks = always_asks
         self._spent_here = spent
         self._spent_elsewhere = Cost()
         """The cost of other runs, as reported by the driver."""
@@ -274,7 +277,7 @@ class DriverAccount:
     async def reserve(
         self, worst: Usage, expect: Callable[[Cost], None]
     ) -> AsyncIterator[Callable[[], Cost]]:
-        if self.limit == Limit():
+        if self.limit == Limit() and not self._always_asks:
             yield lambda: self.spent
             return
         tokens = worst.prompt_tokens + worst.completion_tokens
@@ -306,13 +309,15 @@ class DriverAccount:
         self._spent_elsewhere = Cost(max(tokens, 0), max(usd, 0.0))
 
 
-def calls_of_driven_run(driver: Driver, limit: Limit, folder: Path) -> SharedCalls:
+def calls_of_driven_run(
+    driver: Driver, limit: Limit, folder: Path, *, always_asks: bool
+) -> SharedCalls:
     """Return the state that the model calls of all driven runs of the project share, in
     `folder`.
     """
 
     def open_account(spent: Cost) -> Account:
-        return DriverAccount(driver, limit, spent)
+        return DriverAccount(driver, limit, spent, always_asks=always_asks)
 
     return SharedCalls(limit, open_account, folder / "waits.json")
 

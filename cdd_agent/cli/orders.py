@@ -31,6 +31,7 @@ class ExecOptions(Struct, frozen=True, kw_only=True):
     base: str | None
     variant: str
     driven: bool
+    ask_before_calls: bool
 
 
 class ManyOrders(Struct, frozen=True):
@@ -54,6 +55,8 @@ class ManyOrders(Struct, frozen=True):
 
 def read_order(invocation: Invocation, options: ExecOptions) -> RunOrder:
     """Return the order for one ticket. Raises `BadInput`."""
+    if options.ask_before_calls and not options.driven:
+        raise BadInput("`--ask-before-calls` needs `--driven`")
     if options.variant and not is_folder_name(options.variant):
         raise BadInput(f"{options.variant!r} cannot be part of a branch's name")
     return RunOrder(
@@ -73,6 +76,7 @@ def read_order(invocation: Invocation, options: ExecOptions) -> RunOrder:
         trusts_all=invocation.trust,
         as_json=options.as_json or options.driven,
         is_driven=options.driven,
+        asks_before_calls=options.ask_before_calls,
     )
 
 

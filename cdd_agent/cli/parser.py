@@ -1,7 +1,6 @@
 """Parses the words after `cdd`, as declared by the commands."""
 
 import difflib
-import re
 import shlex
 from argparse import (
     SUPPRESS,
@@ -30,6 +29,7 @@ from cdd_agent.commands.declaration import (
     read_reference,
     switch,
 )
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.completion import find_matches
 from cdd_agent.version import VERSION
@@ -65,7 +65,7 @@ _PRINT_EVENTS = "cdd_agent.cli.print_events:print_events"
 OPTIONS = (_HELP, _VERSION, *COMMON_FLAGS, *_SHELL_FLAGS, *MODEL_FLAGS)
 
 
-_WRONG_COMMAND = re.compile(r"argument COMMAND: invalid choice: '(.*)' \(choose from")
+_WRONG_COMMAND = Pattern(r"argument COMMAND: invalid choice: '(.*)' \(choose from")
 
 
 class _Parser(ArgumentParser):

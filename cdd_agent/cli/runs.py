@@ -73,7 +73,9 @@ def _execute_driven(order: RunOrder, output: Output) -> ExitCode:
     folder = folder_of(project.root)
     prepare_folder(folder)
     budget = Limit(project.config.budget.tokens, project.config.budget.usd)
-    shared = calls_of_driven_run(driver, budget, folder)
+    shared = calls_of_driven_run(
+        driver, budget, folder, always_asks=order.asks_before_calls
+    )
     redactor = Redactor.of_environment(project.config.commands.hide_env)
     frontend = DriverAnswers(driver, redactor)
     if not order.own_tree:

@@ -48,7 +48,7 @@ dead.
 """
 _PATIENCE = 60.0
 _TRIES = 5
-"""Number of submissions of a ticket, not counting deaths of workers."""
+"""Submissions of a ticket, except to unfit workers and after deaths of workers."""
 _CHECK_SECONDS = 5.0
 """Seconds between two checks of the cluster."""
 _RECONNECT_SECONDS = 1.0
@@ -186,8 +186,11 @@ class ClusterPlace(Struct):
     async def _run_until_done(
         self, name: str, desk: Desk, order: dict[str, Any]
     ) -> WorkerEnd:
-        """Submit a run until a worker has carried it out. Raises `CddError`."""
-        for _ in range(_TRIES):
+        """Submit a run until a worker has carried it out. A worker that is unfit gets
+        no further tickets, so its answer is no try. Raises `CddError`.
+        """
+        tries = 0
+        while tries < _TRIES:
             chosen = await self._choose_workers(desk.on_event)
             future = self.client.submit(
                 run_ticket,
@@ -206,6 +209,7 @@ class ClusterPlace(Struct):
                 with suppress(OSError):
                     await future.cancel()
             if end is None:
+                tries += 1
                 continue
             if not end.is_unfit:
                 return end
@@ -217,7 +221,6 @@ class ClusterPlace(Struct):
         )
 
     async def _stop(self, future: Future, desk: Desk) -> None:
-        """Let the worker stop the run and save it."""
         desk.is_stopping = True
         seconds = self.patience if desk.attempt else 0.1
         with suppress(TimeoutError, asyncio.CancelledError):
@@ -318,11 +321,9 @@ class ClusterPlace(Struct):
             _warn(on_event, f"The worker {worker} is not used: {self.refused[worker]}.")
 
     async def _find_workers(self) -> set[str]:
-        """Return the addresses of the scheduler's current workers."""
         return {*await self.client.nthreads()}
 
     async def _listen(self) -> None:
-        """Answer each question of a worker as soon as it arrives."""
         inbox = None
         while True:
             try:
@@ -358,7 +359,6 @@ def _warn(on_event: OnRunEvent, text: str) -> None:
 
 
 def _explain(error: BaseException) -> CddError:
-    """Return the error of a task for the user."""
     if isinstance(error, KilledWorker):
         return CddError(
             f"{error.allowed_failures + 1} workers died while running it",

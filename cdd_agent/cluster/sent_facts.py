@@ -19,8 +19,6 @@ from cdd_agent.text.redaction import Redactor
 from cdd_agent.travel.own_tree import OwnTree
 
 _NOT_SENT = {"record", "notifications", "approval", "commit", "jobs"}
-_NO_LIMIT = 10**15
-"""Tokens. A run with a budget asks before each call, so that the client can save it."""
 
 
 def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
@@ -34,7 +32,6 @@ def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
     }
     for part in (sent, *sent.get("fallbacks", ())):
         part.get("request", {}).pop("headers", None)
-    sent.setdefault("budget", {"tokens": _NO_LIMIT})
     text = json.dumps(sent)
     if Redactor.of_environment(config.commands.hide_env).redact(text) != text:
         raise BadInput(

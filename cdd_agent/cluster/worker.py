@@ -145,7 +145,13 @@ class WorkerTree(Struct):
         settings.
         """
         order = RunOrder(
-            self.root, self.begun.slug, jobs=1, trusts_all=True, is_driven=True
+            self.root,
+            self.begun.slug,
+            jobs=1,
+            trusts_all=True,
+            is_driven=True,
+            # the client saves the run while a call waits for its answer
+            asks_before_calls=True,
         )
         return order.arguments
 
@@ -231,8 +237,6 @@ class WorkerTree(Struct):
 
 
 class Relay(Struct, dict=True):
-    """Relays lines between the run's process and the client."""
-
     tree: WorkerTree
     ask: Ask
     patience: float

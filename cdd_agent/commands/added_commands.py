@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from cdd_agent.commands.declaration import Command, Group, Parameter, SlashFront
 from cdd_agent.commands.extension import CommandExtension
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Answer, Notice
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.extensions import Extensions, require_type
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cdd_agent.session.open_project import Project
 
 _log = logging.getLogger(__name__)
-_NAME = re.compile(r"[a-z][a-z0-9-]*")
+_NAME = Pattern(r"[a-z][a-z0-9-]*")
 _NOTICE_DELAY = 1.0
 """Seconds of loading before a notice."""
 

@@ -12,12 +12,13 @@ from msgspec import Struct
 from tree_sitter import Node, Query, QueryCursor, QueryError
 
 from cdd_agent.context.grammars import Grammar, find_grammar
+from cdd_agent.pattern import Pattern
 
 _MOST = 5_000
 """Maximum definitions of one text."""
 _DEEPEST = 60
 """Maximum depth of a definition. Searching deeper takes time quadratic in the depth."""
-_DEFINES = re.compile(
+_DEFINES = Pattern(
     r"(?:function|method|class|struct|enum|trait|interface|module|namespace"
     r"|constructor|macro|record|object|protocol"
     r"|union|impl|type(?:_alias)?|mixin|extension|singleton_method)"

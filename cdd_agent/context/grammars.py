@@ -2,7 +2,6 @@
 tree-sitter.
 """
 
-import re
 from collections.abc import Collection
 from functools import lru_cache
 from importlib import import_module
@@ -12,6 +11,7 @@ from msgspec import Struct
 from tree_sitter import Language, Parser, Point, Tree
 
 from cdd_agent.context.source import suffix_of
+from cdd_agent.pattern import Pattern
 
 LARGEST_PARSED = 500_000
 """Maximum bytes of a text to parse."""
@@ -22,7 +22,7 @@ _SECONDS_A_BYTE = 5e-6
 """Ten times what code takes. For some text, such as thousands of unclosed strings, the
 parser searches the whole rest for each of them.
 """
-_OPEN_BRACKETS = re.compile(rb"(?:<[^<>;{}]*+){1000}")
+_OPEN_BRACKETS = Pattern(rb"(?:<[^<>;{}]*+){1000}")
 """Text on which C#'s grammar spends hours without a break."""
 _GRAMMARS = {
     suffix: (package, function)
@@ -113,7 +113,6 @@ def has_token(tree: Tree, kind: str, text: bytes) -> bool:
 
 
 def find_grammar(path: str) -> Grammar | None:
-    """Return the grammar for a file name, or None."""
     return grammar_of(suffix_of(path))
 
 

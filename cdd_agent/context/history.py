@@ -2,7 +2,6 @@
 changed.
 """
 
-import re
 from array import array
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from cdd_agent.context.cache import Cache, Holders
 from cdd_agent.context.words import words_in
 from cdd_agent.git.command import Git, GitUnusable
 from cdd_agent.git.repository import repository_of
+from cdd_agent.pattern import Pattern
 
 _COMMITS = 3_000
 """Maximum number of latest commits to read. Newer ones are added."""
@@ -18,7 +18,7 @@ _MOST_FILES = 30
 _MESSAGE = 2_000
 """Characters of a message to read."""
 _SECONDS = 20.0
-_COMMIT = re.compile(r">([0-9a-f]{40}|[0-9a-f]{64})")
+_COMMIT = Pattern(r">([0-9a-f]{40}|[0-9a-f]{64})")
 _HEAD = "head"
 """The fact in the cache that names its last commit."""
 

@@ -1,6 +1,5 @@
 """The map of a project: its index, its history, and the ranking of its files."""
 
-import re
 import sqlite3
 import threading
 from collections.abc import Callable, Collection
@@ -18,6 +17,7 @@ from cdd_agent.context.ranking import Ranking, Searched, Text
 from cdd_agent.context.source import read_as_source
 from cdd_agent.context.words import Vocabulary
 from cdd_agent.files.charsets import Charsets
+from cdd_agent.pattern import Pattern
 from cdd_agent.threads import stop_if_left, waited_for
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ _MOST_KEPT = 8_000_000
 """Bytes of texts to keep between two queries."""
 _WIDTH = 160
 """Characters of a line in an outline."""
-_COMMENT = re.compile(
+_COMMENT = Pattern(
     rb"^\s*[rbuRBU]?(?:\"\"\"|'''|///?|//!|\*|/\*\*?|#)\s*(.*?)\s*(?:\"\"\"|'''"
     rb"|\*/)?\s*$"
 )
@@ -49,7 +49,6 @@ class ProjectMap:
         self._vocabulary = Vocabulary()
 
     def update(self) -> None:
-        """Update the index from the disk."""
         with self._lock:
             self._with_cache(self._update)
 
@@ -61,7 +60,6 @@ class ProjectMap:
             return self._with_cache(lambda cache: self._rank(cache, query, most))
 
     def imported(self, path: str) -> list[str]:
-        """Return the files that a file probably imports."""
         source = read_as_source(path, self._read_data(path))
         if source is None:
             return []

@@ -40,6 +40,7 @@ from cdd_agent.context.words import (
     words_of,
 )
 from cdd_agent.files.named import named_files, names_in
+from cdd_agent.pattern import Pattern
 from cdd_agent.project.subjects import is_test_file, tested_name
 
 _FUSED = 5
@@ -80,7 +81,6 @@ _MOST_REASONS = 4
 _MOST_WORDS = 4
 """Words in one reason."""
 _MOST_QUOTED = 3
-"""Names in one reason."""
 _TELLING = (
     "named",
     "traced",
@@ -96,7 +96,7 @@ _TELLING = (
     "words",
 )
 """The signs with reasons, most telling first."""
-_ASIDE = re.compile(
+_ASIDE = Pattern(
     r"(?:^|/)(?:examples?|samples?|demos?|docs?|docs_src|documentation"
     r"|bench(?:mark)?s?|fixtures?|testdata|testing"
     r"|playground|website|e2e|unit|unittests?|t|\.\w+)/|^(?:CHANGE|CHANGES|CHANGELOG"
@@ -109,8 +109,6 @@ _ASIDE = re.compile(
 
 
 class Text(Struct, frozen=True):
-    """The text of a file and its definitions."""
-
     data: bytes
     definitions: tuple[Definition, ...]
 
@@ -263,7 +261,6 @@ class Ranking:
         return scores
 
     def _find_named(self) -> dict[str, str]:
-        """Return the files that must be shown, with the reasons."""
         named = {}
         for path in sorted(self._live):
             if is_in(path, self._query.pinned):
@@ -509,7 +506,6 @@ def rarity(holding: int, count: int) -> float:
 
 
 def _find_spelling(text: str) -> dict[str, str]:
-    """Return how a text spells its words, by stem."""
     spelling = {}
     for name in reversed(re.findall(r"[^\W\d]\w*", text)):
         words = words_of(name)

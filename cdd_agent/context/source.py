@@ -9,6 +9,7 @@ import re
 from msgspec import Struct
 
 from cdd_agent.files.ignore import IgnoreRules
+from cdd_agent.pattern import Pattern
 
 LARGEST = 1_000_000
 """Maximum bytes of a file to read."""
@@ -16,7 +17,7 @@ _LONG_LINES = 300
 """Average bytes per line, at most, of a handwritten file."""
 _HEAD = 1_000
 """Bytes to search for a remark that the file is generated."""
-_NOT_BY_HAND = re.compile(
+_NOT_BY_HAND = Pattern(
     r"(?:^|/)(?:dist|vendor|vendored|_vendor|node_modules|bower_components"
     r"|third[_-]party|Pods|Godeps|\.yarn)/"
     r"|\.min\.(?:js|css|mjs)$|[.-]bundle\.js$|\.(?:map|snap|lock|lockb|sum|svg|csv|tsv"
@@ -25,7 +26,7 @@ _NOT_BY_HAND = re.compile(
     r"|(?:^|/)(?:package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml)$",
     re.IGNORECASE,
 )
-_GENERATED = re.compile(
+_GENERATED = Pattern(
     rb"@generated\b|\bDO NOT (?:EDIT|MODIFY)\b"
     rb"|^[^\w\n]{0,8}(?:this (?:file|code) (?:was|is|has been) )?(?:code |auto[-"
     rb" ]?|automatically )?generated"
@@ -34,11 +35,11 @@ _GENERATED = re.compile(
 )
 
 
-def _expression(*alternatives: bytes) -> re.Pattern[bytes]:
+def _expression(*alternatives: bytes) -> Pattern[bytes]:
     """Join expressions. Each begins with the previous line's end, which is several
     times as fast as `^`.
     """
-    return re.compile(b"|".join(alternatives), re.MULTILINE)
+    return Pattern(b"|".join(alternatives), re.MULTILINE)
 
 
 _NAME = rb"([A-Za-z_$\x80-\xff][\w$\x80-\xff]*)"
@@ -49,8 +50,8 @@ class _Family(Struct, frozen=True):
     names.
     """
 
-    defined: re.Pattern[bytes]
-    imported: re.Pattern[bytes]
+    defined: Pattern[bytes]
+    imported: Pattern[bytes]
 
 
 _PYTHON = _Family(
@@ -140,8 +141,6 @@ _FAMILIES = {
 
 
 class Source(Struct, frozen=True):
-    """The names in a file's text."""
-
     defined: frozenset[str]
     imported: frozenset[str]
     """Modules, headers and paths, spelled as in the file."""

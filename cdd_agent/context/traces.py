@@ -7,14 +7,16 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
+from cdd_agent.pattern import Pattern
+
 _MOST = 200_000
 """Characters at the end of an output to read."""
-_FRAME = re.compile(
+_FRAME = Pattern(
     r"File \"(?P<file>[^\"\n]{1,400})\", line (?P<line>\d{1,7})"
     r"|(?<![\w./\\@~+-])(?P<path>[\w./\\@~+-]{1,300}\.\w{1,8})(?:\(|:)(?P<at>\d{1,7})\b"
 )
 _MOST_FRAMES = 50
-_ERROR = re.compile(
+_ERROR = Pattern(
     r"error|exception|assert|expected|panic|fatal|fail|undefined|cannot|not found",
     re.IGNORECASE,
 )
@@ -78,7 +80,6 @@ def _may_mean(name: str, path: str, tops: Collection[str]) -> bool:
 
 
 def error_lines(output: str) -> list[str]:
-    """Return the last lines about errors, each once."""
     lines: dict[str, None] = {}
     for line in output[-_MOST:].split("\n"):
         if _ERROR.search(line[:_LONGEST]):

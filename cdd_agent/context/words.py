@@ -2,8 +2,9 @@
 two words in common.
 """
 
-import re
 from collections.abc import Iterable
+
+from cdd_agent.pattern import Pattern
 
 BETWEEN = bytes(
     code if code >= 0x80 or chr(code).isalnum() or chr(code) == "_" else 0x20
@@ -12,8 +13,8 @@ BETWEEN = bytes(
 """For `bytes.translate`: a space for each byte outside identifiers. Non-ASCII bytes
 belong to identifiers.
 """
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+")
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_PARTS = Pattern(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+")
+_IDENTIFIER = Pattern(r"[^\W\d]\w*")
 _SHORTEST = 2
 """Characters of a word."""
 _SHORTEST_STEM = 3
@@ -47,7 +48,6 @@ def words_of(identifier: str) -> tuple[str, ...]:
 
 
 def words_in(text: str) -> list[str]:
-    """Return the words of a text in order."""
     words: list[str] = []
     for identifier in _IDENTIFIER.findall(text):
         words += words_of(identifier)

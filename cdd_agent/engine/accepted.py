@@ -1,4 +1,4 @@
-"""The steps whose work is accepted, and the results of tests from them."""
+"""Accepted steps, and test results from them."""
 
 from collections.abc import Mapping
 from itertools import takewhile
@@ -17,8 +17,8 @@ from cdd_agent.verification.outcomes import Reference
 
 
 def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
-    """Return the completed steps, and the skipped ones whose files were kept, in the
-    order in which they ended.
+    """Return completed steps, and skipped ones whose files were kept, in the order of
+    their ends.
     """
 
     def counts(step: StepExecution) -> bool:
@@ -31,9 +31,9 @@ def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
 
 
 class KnownTests:
-    """The known results of tests: from the baseline, and from each accepted step.
+    """Known test results: from the baseline and each accepted step.
 
-    The last answer is cached for the next call, as far as the same steps are accepted.
+    Caches the last answer, which stays valid while the same steps are accepted.
     """
 
     def __init__(self, record: RunRecord) -> None:
@@ -43,7 +43,7 @@ class KnownTests:
     def so_far(
         self, state: ExecutionState, *, before: StepExecution | None = None
     ) -> Before:
-        """Return the current knowledge, or that from before a step that has ended."""
+        """Return the present knowledge, or that before a finished step."""
         baseline = self._record.baseline
         steps = [(step.folder, step.attempts) for step in accepted(state)]
         if before is not None:
@@ -56,7 +56,7 @@ class KnownTests:
         for step in steps[len(knowledge.steps) :]:
             knowledge = knowledge.with_baseline_before(step)
             knowledge = knowledge.with_step(step, self._record.attempt(*step))
-        self._known = knowledge  # replaced as a whole: several threads may ask
+        self._known = knowledge  # assigned once, because several threads may ask
         knowledge = knowledge.with_baseline_before(None)
         return Before(baseline, knowledge.reference, knowledge.runs)
 
@@ -64,17 +64,15 @@ class KnownTests:
 class _Known(Struct, frozen=True):
     baseline: Baseline | None = None
     steps: tuple[tuple[int, int], ...] = ()
-    """Each the number of a step's folder, and of its attempt."""
+    """Each as the numbers of its folder and attempt."""
     reference: Reference = Reference()
     runs: Mapping[str, CheckRun] = field(default_factory=dict)
-    """The last result of each check, by its command."""
+    """Command → last result."""
     added: int = 0
-    """The number of runs of the baseline that are included."""
+    """Number of baseline runs included."""
 
     def with_baseline_before(self, step: tuple[int, int] | None) -> "_Known":
-        """Return the knowledge with the runs of the baseline that did not see a step;
-        with all of them if it is None.
-        """
+        """Add baseline runs that did not see the step; all if it is None."""
         knowledge = self
         runs = self.baseline.runs[self.added :] if self.baseline else ()
         for each in runs:

@@ -1,5 +1,5 @@
-"""Carrying out an action plan: each action is shown, approved, carried out and
-reported, in the plan's order.
+"""Runs an action plan: shows, approves, carries out and reports each action in
+order.
 """
 
 from datetime import UTC, datetime
@@ -33,11 +33,11 @@ NOT_APPROVED = "Not approved; nothing was done"
 STOPPED = "Not run: the run was stopped earlier"
 INTERRUPTED = "Interrupted, perhaps after a part of its work"
 _SHOWN_LINES = 20
-"""Lines of a file's content that are shown with a failure; the report has all."""
+"""Lines of a file shown with a failure; the report has all."""
 
 
 class ActionPlanRun(Struct):
-    """One run of an action plan. A failed action does not stop the next ones."""
+    """A failed action does not stop the next ones."""
 
     plan: ActionPlan
     root: Path
@@ -50,14 +50,13 @@ class ActionPlanRun(Struct):
     _begin: float = field(default_factory=monotonic)
     _is_under_way: bool = False
     _has_shown_output: bool = False
-    """The output of the current command was shown as it came."""
+    """True if the current command's output was shown live."""
     _failed: int = 0
 
     async def run(self, runner: ActionRunner) -> None:
-        """Carry out the plan. The commands of `runner` send their output to
-        `show_output`.
+        """Carry out the plan. `runner` must send its output to `show_output`.
 
-        Raises `NotApproved` where a question cannot be answered.
+        Raises `NotApproved` if a question cannot be answered.
         """
         total = len(self.plan.actions)
         for number, action in enumerate(self.plan.actions, 1):
@@ -82,12 +81,11 @@ class ActionPlanRun(Struct):
         )
 
     def show_output(self, chunk: OutputChunk) -> None:
-        """Show a piece of the current command's output."""
         self._has_shown_output = True
         self.emit(ActionOutput(len(self.logs) + 1, chunk.text))
 
     async def _ask(self, number: int, action: Action) -> Choice:
-        # a chat is a question already
+        # a chat is itself a question
         if not self.confirm or isinstance(action, ChatWithUserAction):
             return Choice.YES
         total = len(self.plan.actions)
@@ -109,7 +107,7 @@ class ActionPlanRun(Struct):
             self._failed += 1
             reason = result.error
         if self._has_shown_output:
-            # its other lines are the command's standard error
+            # the other lines are standard error
             reason = reason.partition("\n")[0]
         elif result.output:
             self.emit(ActionOutput(number, _shorten_failed_output(result)))
@@ -122,9 +120,7 @@ class ActionPlanRun(Struct):
         self.emit(ActionFinished(number, total, title, result.status, reason))
 
     def report(self) -> ExecutionReport:
-        """Return the report, with one result for each action of the plan, even if the
-        run was stopped before its end.
-        """
+        """Return one result for each action, even if the run was stopped early."""
         logs = list(self.logs)
         reason = INTERRUPTED if self._is_under_way else STOPPED
         for action in self.plan.actions[len(logs) :]:
@@ -136,8 +132,8 @@ class ActionPlanRun(Struct):
 
     @property
     def exit_code(self) -> ExitCode:
-        """0 only if nothing failed; 3 if the actions that were not carried out are
-        those that the user did not approve.
+        """0 only if nothing failed; 3 if the user did not approve the remaining
+        actions.
         """
         if self._failed or self._is_under_way:
             return ExitCode.FAILED

@@ -1,13 +1,11 @@
-"""Questions to the user about the changes of a run, and the saved answers.
+"""Asks the user about a run's changes, and saves the answers.
 
-An answer belongs to certain changes of certain files, identified by a digest, and to
-the call or reply that proposed them. It is saved, with the accepted contents, before
-anything else happens. After an interruption the same changes are made without asking
-again.
+An answer belongs to certain changes, identified by a digest, and to the call or reply
+that proposed them. It is saved with the accepted contents before anything else, so that
+after an interruption the same changes are made without asking.
 """
 
 import asyncio
-import re
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Self
@@ -29,50 +27,45 @@ from cdd_agent.files.atomic import read_bytes, write_atomic
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.json_file import JsonFile, set_aside
 from cdd_agent.frontend import Decision, Frontend
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
-_OF_CALL = re.compile(r"answer-([0-9]+)(?:-[0-9]+|\.json)")
+_OF_CALL = Pattern(r"answer-([0-9]+)(?:-[0-9]+|\.json)")
 
 
 class Approval(Struct, frozen=True):
-    """Asks the user about the changes of a run, as far as the session's mode wants
-    it.
-    """
+    """Asks the user about a run's changes, as the session's mode requires."""
 
     person: Frontend
     mode: ApprovalMode
     run: Path
-    """The run's folder."""
     lock: asyncio.Lock | None = None
-    """Held while the user is asked, if steps run side by side."""
+    """Held while asking, if steps run side by side."""
 
     def must_ask(self) -> bool:
-        """True if the user must be asked now."""
         return self.mode.asks_before_edits(self.run)
 
     @property
     def accepts_all(self) -> bool:
-        """True if the user accepts all changes of this run."""
         return self.mode.accepted_run == self.run
 
     def one_at_a_time(self, lock: asyncio.Lock) -> Self:
-        """Return the same approval for work in a side tree: it asks only while it holds
-        the lock.
+        """Return an approval for a side tree, which asks only while it holds the
+        lock.
         """
         return replace(self, lock=lock)
 
     def turn(self) -> AbstractAsyncContextManager[object]:
-        """Wait until the user can be asked. By then the mode may have changed."""
+        """Wait until the user can be asked. The mode may change during the wait."""
         return nullcontext() if self.lock is None else self.lock
 
     def accept_all(self, emit: Emit, *, is_on: bool) -> None:
-        """Stop asking about changes of this run, or ask again."""
         if is_on is not self.accepts_all:
             self.mode.accepted_run = self.run if is_on else None
             emit(AcceptingAll(is_on))
 
     def end(self) -> None:
-        """Accept no further changes of the run, which is closed."""
+        """Stop accepting all changes: the run is closed."""
         if self.accepts_all:
             self.mode.accepted_run = None
 
@@ -84,10 +77,9 @@ async def ask_about(
     root: Path,
     protected: Protected,
 ) -> tuple[Decision, ChangeSet]:
-    """Ask the user about changes. Returns the answer and the accepted changes, none if
-    the user refuses. Asks again until the accepted changes can be written: a hunk may
-    depend on another one, and an edit may be wrong. Raises `NotApproved` if there is no
-    user.
+    """Return the user's answer and the accepted changes, none if refused. Asks again
+    until they can be written: hunks may depend on each other, and edits may be wrong.
+    Raises `NotApproved` if there is no user.
     """
     review = await asyncio.to_thread(Review.from_changes, step, changes, Charsets(root))
     while True:
@@ -115,24 +107,20 @@ class _SavedOutcome(JsonFile, frozen=True):
     edited: tuple[str, ...]
     told: str
     results: dict[str, str | None] | None
-    """By file, the name of the saved copy of its accepted content; None for a deleted
-    file. None as a whole: all was accepted as proposed.
+    """File → saved copy of its accepted content, None if deleted. None if all was
+    accepted as proposed.
     """
 
 
 class ReviewOutcome(Struct, frozen=True):
-    """The user's answer about changes, and the accepted changes."""
-
     reviewed: ChangesReviewed
     changes: ChangeSet
     told: str
-    """The text for the model: which changes were not accepted, and why. Empty if all
-    were.
-    """
+    """For the model: which changes were not accepted, and why; may be empty."""
 
     @property
     def altered(self) -> frozenset[str]:
-        """Files whose present content the model does not know."""
+        """Files whose current content the model does not know."""
         return frozenset(
             (*self.reviewed.edited, *(part.path for part in self.reviewed.left_out))
         )
@@ -150,16 +138,14 @@ class ChangesRefused(ReplyRefused):
 
 
 class KeptAnswers(Struct, frozen=True):
-    """The answers in an attempt's folder: one for each tool call that changed files,
-    and one for the reply.
+    """Answers in an attempt's folder: one for each call that changed files, and one for
+    the reply.
     """
 
     folder: Path
 
     def save(self, call: int | None, proposed: str, answer: ReviewOutcome) -> None:
-        """Save the answer about the changes of a call or, without one, of the reply.
-        Raises `BadInput`.
-        """
+        """`call` is None for the reply. Raises `BadInput`."""
         name = self._name(call)
         results: dict[str, str | None] | None = None
         if answer.told:
@@ -186,8 +172,8 @@ class KeptAnswers(Struct, frozen=True):
     def find(
         self, call: int | None, proposed: str, changes: ChangeSet, step: int
     ) -> ReviewOutcome | None:
-        """Return the saved answer about these changes, if there is one. Raises
-        `BadInput` if a part of it is missing.
+        """Return the saved answer about these changes. Raises `BadInput` if a part is
+        missing.
         """
         saved = _SavedOutcome.load(self.folder / f"{self._name(call)}.json")
         if saved is None or saved.proposed != proposed:
@@ -207,9 +193,7 @@ class KeptAnswers(Struct, frozen=True):
         return ReviewOutcome(reviewed, changes, saved.told)
 
     def set_calls_aside(self, since: int) -> None:
-        """Rename the answers about calls from this number on, in a round that was
-        interrupted.
-        """
+        """Rename answers about calls from this number on, of an interrupted round."""
         for path in self.folder.glob("answer-*"):
             match = _OF_CALL.fullmatch(path.name)
             if match and int(match[1]) >= since:

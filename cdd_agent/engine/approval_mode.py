@@ -1,7 +1,7 @@
-"""The approval mode of a session: what happens without a question to the user.
+"""A session's approval mode: what happens without a question.
 
-A session has one `ApprovalMode`. Each question reads it when it is about to be asked,
-so a change takes effect at once, also in the step that runs.
+There is one `ApprovalMode` for a session, read just before each question. A change
+takes effect at once, even in a running step.
 """
 
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ from msgspec import Struct
 from cdd_agent.settings.config import Approval, Commands
 
 MODES: tuple[Approval, ...] = get_args(Approval)
-"""All modes, the strictest first."""
+"""Strictest first."""
 TITLES: Mapping[Approval, str] = {
     "ask": "ask before edits",
     "edits": "edits without asking",
     "auto": "auto: edits and commands",
 }
-"""The modes in a few words, for the frame of the prompt."""
+"""Short titles, for the frame of the prompt."""
 ACCEPTED_RUN = "edits · this run"
-"""The title while the user accepts all changes of a run."""
+"""The title while all changes of a run are accepted."""
 MEANINGS: Mapping[Approval, str] = {
     "ask": "cdd asks before it changes files.",
     "edits": "cdd changes files without asking.",
@@ -40,21 +40,19 @@ _ALWAYS_ASKED = (
 
 
 def describe_limits(commands: Commands) -> str:
-    """Return what the modes do not decide, as sentences."""
+    """Return sentences on what the modes do not decide."""
     return f"{_OTHERS[commands.mode]} {_ALWAYS_ASKED}"
 
 
 class ApprovalMode(Struct, eq=False):
-    """The mode of a session, and the run whose changes the user accepts."""
-
     value: Approval = "edits"
     accepted_run: Path | None = None
-    """The folder of the run whose changes are all written without asking, because the
-    user said so at a review.
+    """Folder of the run whose changes are written without asking, as the user chose at
+    a review.
     """
 
     def asks_before_edits(self, run: Path | None = None) -> bool:
-        """True if the user is asked before files change, in a run or outside of one."""
+        """True if the user is asked before files change, inside or outside a run."""
         is_accepted = run is not None and run == self.accepted_run
         return self.value == "ask" and not is_accepted
 
@@ -74,10 +72,10 @@ class ApprovalMode(Struct, eq=False):
 
     @property
     def toggled(self) -> Approval:
-        """The mode that Shift+Tab leads to. It never leads to `auto`."""
+        """The mode after Shift+Tab, never `auto`."""
         is_asking = self.value == "ask" and self.accepted_run is None
         return "edits" if is_asking else "ask"
 
     def change(self, value: Approval) -> None:
-        """Use another mode. No run is accepted as a whole any more."""
+        """Change the mode, and stop accepting all changes of a run."""
         self.value, self.accepted_run = value, None

@@ -1,6 +1,6 @@
-"""The record of one attempt at a step: the request, the reply, and why it failed.
+"""The record of an attempt at a step: request, reply, and failure.
 
-What the attempt changed is in the ledger of its step (`ledger.py`).
+The step's ledger has its changes (`ledger.py`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,33 +32,29 @@ from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.outcomes import Reference, Result, SuiteRun, merge_runs
 
 VERSIONS = "versions"
-"""The folder in a run's record for the contents of files before and after steps."""
+"""The folder in a run's record for contents before and after steps."""
 
 
 class Shown(JsonFile, frozen=True):
-    """The parts of a prompt: digests of the step's text with its guidance, and of each
-    file (None: no such file).
+    """Parts of a prompt: digests of the step with guidance, and of each file (None:
+    absent).
 
-    A reply is applied only to the step and the files that the model was shown.
+    A reply applies only to what the model was shown.
     """
 
     step: str
     files: dict[str, str | None]
     in_part: dict[str, Ranges] = field(default_factory=dict)
-    """The lines shown of files that the prompt shows in part."""
+    """Shown lines of files that are shown in part."""
     changed: dict[str, str | None] = field(default_factory=dict)
     """Digests of other files before tools changed them. A dialogue continues only if
-    the files still have that content.
+    they are unchanged.
     """
 
     read: dict[str, str | None] = field(default_factory=dict)
-    """Digests of other files that tools have read in a side tree. They count as
-    shown.
-    """
+    """Digests of other files that tools read in a side tree. They count as shown."""
     criteria: tuple[str, ...] | None = None
-    """The digests of the acceptance criteria that the step serves. None in older
-    files.
-    """
+    """Digests of the criteria that the step serves. None in older files."""
 
     @property
     def all_files(self) -> dict[str, str | None]:
@@ -66,14 +62,10 @@ class Shown(JsonFile, frozen=True):
 
 
 class RankedContext(JsonFile, frozen=True):
-    """The code in a step's first prompt that may be relevant. Later prompts show the
-    same.
-    """
+    """Possibly relevant code in a step's first prompt, repeated in later ones."""
 
     step: str
-    """Identifies the step without guidance, and the files that the user pinned and
-    excluded.
-    """
+    """Identifies the step without guidance, and the user's choice of files."""
     text: str = ""
     files: dict[str, str | None] = field(default_factory=dict)
     in_part: dict[str, Ranges] = field(default_factory=dict)
@@ -91,24 +83,23 @@ class AttemptFailure(JsonFile, frozen=True):
 
 
 class AttemptOutcome(Struct, frozen=True):
-    """The end of an attempt. `verification` is None if it failed; then `detail` is the
+    """The end of an attempt. If it failed, `verification` is None and `detail` is the
     text for the model.
     """
 
     changes: ChangeSet
     verification: Verification | None
     reason: str = ""
-    """Why the attempt failed, or why its verification is not stronger."""
+    """Why it failed, or why its verification is not stronger."""
     detail: str = ""
     unseen: frozenset[str] = frozenset()
     lines: Mapping[str, Ranges] = field(default_factory=dict)
     """The relevant lines of unseen files, if not all are relevant."""
     insufficient: Verification | None = None
-    """The verification, if the attempt failed because the run requires more."""
+    """The verification, if it failed because the run requires more."""
     evidence: Evidence | None = None
     """None if no check ran."""
     refusal: Refusal | None = None
-    """The kind of the failure."""
     is_by_person: bool = False
     """True if the user refused the changes with a reason. The model is asked again, and
     the attempt does not count.
@@ -126,11 +117,11 @@ class _Checks(JsonFile, frozen=True, omit_defaults=True):
 
 
 class _Tests(JsonFile, frozen=True, omit_defaults=True):
-    """The tests of an attempt as version 0.1 saved them."""
+    """The format of version 0.1."""
 
     tests: SuiteRun
     more: tuple[SuiteRun, ...] = ()
-    """The runs of the step's other checks, if several report tests."""
+    """Runs of further checks that report tests."""
 
 
 class _Before(JsonFile, frozen=True):
@@ -147,55 +138,53 @@ class _Dialogue(JsonFile, frozen=True):
 
 
 def _output_name(place: int) -> str:
-    """Return the file name of the output of the check at this place, from 0."""
+    """Return the file name of a check's output. `place` counts from 0."""
     return f"output-{place + 1}.txt" if place else "output.txt"
 
 
 class Attempt(Struct, frozen=True):
-    """The folder of one attempt. Values that were not saved are None."""
+    """An attempt's folder. Unsaved values are None."""
 
     root: Path
     folder: Path
     redactor: Redactor = field(default_factory=Redactor)
     side: Path | None = None
-    """The folder for the attempt's checkpoints, if it is made in a side tree."""
+    """The folder for checkpoints, if the attempt runs in a side tree."""
 
     @property
     def doings(self) -> Path:
-        """The folder for checkpoints and diffs of the files in `root`."""
+        """The folder for checkpoints and diffs of files in `root`."""
         return self.side or self.folder
 
     @property
     def number(self) -> int:
-        """Its number among the attempts at the step, from 1."""
+        """From 1, among the attempts at the step."""
         return int(self.folder.name.rpartition("-")[2])
 
     @property
     def is_over(self) -> bool:
-        """True if the attempt failed: the next reply is another attempt. An attempt
-        that is neither over nor completed in the state continues from its saved reply.
+        """True if the attempt failed. Otherwise, unless the state says it is completed,
+        it continues from its saved reply.
         """
         return self.failure is not None
 
     @property
     def ledger(self) -> LedgerFile:
-        """The ledger for its changes: that of the step or, in a side tree, a separate
-        one.
-        """
+        """The step's ledger, or a separate one in a side tree."""
         if self.side is not None:
             return self.ledger_beside
         return LedgerFile(self.folder.parent / "ledger.jsonl")
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """The attempt's entries in the ledger. Raises `Damaged`."""
+        """The attempt's entries. Raises `Damaged`."""
         return tuple(
             entry for entry in self.ledger.entries() if entry.attempt == self.number
         )
 
     @property
     def all_entries(self) -> tuple[LedgerEntry, ...]:
-        """All entries, with those of the side tree, in the order of time."""
+        """All entries by time, including those of the side tree."""
         if self.side is not None:
             return self.entries
         entries = (*self.ledger_beside.entries(), *self.entries)
@@ -203,19 +192,17 @@ class Attempt(Struct, frozen=True):
 
     @property
     def ledger_beside(self) -> LedgerFile:
-        """The changes of the attempt in a side tree, which are made again in the user's
-        tree.
-        """
+        """Changes in a side tree, which are repeated in the user's tree."""
         return LedgerFile(self.folder / "beside.jsonl")
 
     @property
     def versions(self) -> ContentStore:
-        """The contents of files before and after the run's steps."""
+        """Contents before and after the run's steps."""
         return ContentStore(self.folder.parent.parent / VERSIONS)
 
     @property
     def private(self) -> ContentStore:
-        """The contents of ignored files. They never leave this computer."""
+        """Contents of ignored files. They never leave this computer."""
         return ContentStore(self.folder.parent.parent / CONTENTS)
 
     @property
@@ -228,11 +215,10 @@ class Attempt(Struct, frozen=True):
         return KeptAnswers(self.folder)
 
     def begin(self, guidance: str) -> None:
-        """Start a new attempt. The folder may have a record of a run whose state was
-        deleted: it is renamed. An attempt that was killed right after its start begins
-        again.
+        """Start an attempt, or restart one that was killed right after its start. A
+        record of a run whose state was deleted is renamed.
 
-        The saved guidance is the one that the prompt shows.
+        Saves the guidance that the prompt shows.
         """
         if self.folder.exists() and any(
             path.name != "guidance.md" for path in self.folder.iterdir()
@@ -250,8 +236,8 @@ class Attempt(Struct, frozen=True):
             remove(self.folder / "guidance.md")
 
     def add_words(self, text: str) -> str:
-        """Save a message that the user sent while the model worked. Returns it without
-        secrets, as the model receives it.
+        """Save a message sent while the model works. Returns it without secrets, as the
+        model receives it.
         """
         text = self.redactor.redact(text)
         file = self.folder / "meanwhile.json"
@@ -262,7 +248,7 @@ class Attempt(Struct, frozen=True):
 
     @property
     def all_guidance(self) -> str:
-        """The guidance of the prompt, and the messages that the user sent later."""
+        """The prompt's guidance and later messages."""
         saved = _Meanwhile.load(self.folder / "meanwhile.json")
         words = saved.words if saved else ()
         return "\n\n".join(filter(None, (self.guidance, *words)))
@@ -282,29 +268,25 @@ class Attempt(Struct, frozen=True):
         self._write("reply.md", text)
 
     def save_partial(self, text: str) -> None:
-        """Save a reply that stopped early, for the user to read. It is never
-        applied.
-        """
+        """Save a reply that stopped early, for the user. It is never applied."""
         self._write("reply-partial.md", self.redactor.redact(text))
 
     def save_dialogue(self, messages: Sequence[Message], seconds: float) -> None:
-        """Save all messages so far with the request, unchanged, because the dialogue
-        continues from here; and the time they took.
+        """Save all messages unchanged, because the dialogue continues from here, and
+        the time spent.
         """
         write_atomic(
             self.folder / "dialogue.json", as_json(_Dialogue(tuple(messages), seconds))
         )
 
     def drop_dialogue(self) -> None:
-        """Rename the dialogue and its results, which cannot be used any more."""
+        """Rename the unusable dialogue and its results."""
         for name in ("dialogue.json", "reply.md", "beside.jsonl"):
             if (self.folder / name).exists():
                 set_aside(self.folder / name)
 
     def save_outputs(self, outputs: Sequence[str]) -> None:
-        """Save the output of each check that ran, and delete those of an interrupted
-        run.
-        """
+        """Save the checks' outputs, and delete those of an interrupted run."""
         for place, text in enumerate(outputs):
             self._write(_output_name(place), self.redactor.redact(text))
         place = len(outputs)
@@ -313,8 +295,8 @@ class Attempt(Struct, frozen=True):
             place += 1
 
     def save_checks(self, runs: Sequence[CheckRun], reference: Reference) -> None:
-        """Save the result of each check, and the earlier results of tests that differ.
-        The texts of failures are in the outputs.
+        """Save each check's result, and the earlier results of tests that differ.
+        Failure texts are in the outputs.
         """
         saved = tuple(run.as_saved(self.redactor) for run in runs)
         _Checks(runs=saved).save(self.folder / "checks.json")
@@ -344,19 +326,19 @@ class Attempt(Struct, frozen=True):
 
     @property
     def dialogue(self) -> tuple[Message, ...]:
-        """The saved messages; empty if the model used no tools."""
+        """Empty if the model used no tools."""
         saved = _Dialogue.load(self.folder / "dialogue.json")
         return saved.messages if saved else ()
 
     @property
     def dialogue_seconds(self) -> float:
-        """The time that the saved rounds took."""
+        """Time spent in the saved rounds."""
         saved = _Dialogue.load(self.folder / "dialogue.json")
         return saved.seconds if saved else 0.0
 
     @property
     def said(self) -> str:
-        """The model's texts and tool calls, for the prompt of the next attempt."""
+        """The model's texts and tool calls, for the next prompt."""
         parts: list[str] = []
         for message in self.dialogue:
             if message.role == "assistant":
@@ -375,13 +357,11 @@ class Attempt(Struct, frozen=True):
         try:
             return RankedContext.load(self.folder / "context.json")
         except Damaged:
-            # the code is searched again
+            # search the code again
             return None
 
     def output(self, place: int) -> str:
-        """Return the output of the check at this place, from 0; empty if it did not
-        run.
-        """
+        """`place` counts from 0. Empty if the check did not run."""
         return self._read(_output_name(place)) or ""
 
     @property
@@ -395,13 +375,13 @@ class Attempt(Struct, frozen=True):
 
     @property
     def check_runs(self) -> tuple[CheckRun, ...]:
-        """The result of each check that ran. Empty in older records."""
+        """Empty in older records."""
         saved = _Checks.load(self.folder / "checks.json")
         return saved.runs if saved else ()
 
     @property
     def runs(self) -> tuple[SuiteRun, ...]:
-        """The test results of each check that reports them."""
+        """Test results of each check that reports them."""
         tests = [run.tests for run in self.check_runs if run.tests is not None]
         if tests:
             return tuple(tests)
@@ -410,13 +390,13 @@ class Attempt(Struct, frozen=True):
 
     @property
     def tests(self) -> SuiteRun | None:
-        """The test results of all checks together; None if no check reports them."""
+        """Combined test results; None if no check reports them."""
         runs = self.runs
         return merge_runs(runs) if runs else None
 
     @property
     def tests_before(self) -> dict[str, Result | None] | None:
-        """The earlier results of tests whose result changed. None in older records."""
+        """Earlier results of tests that changed. None in older records."""
         saved = _Before.load(self.folder / "before.json")
         return saved.otherwise if saved else None
 

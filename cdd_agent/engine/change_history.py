@@ -1,7 +1,7 @@
-"""All changes of a project that can be undone, in one order of time: steps of tickets,
-and changes outside of tickets.
+"""All undoable changes of a project in order of time: steps, and changes outside of
+tickets.
 
-The time of a change is that of its last entry in a ledger. An undo does not move it.
+A change's time is that of its last ledger entry, except undos.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from cdd_agent.tickets.store import Ticket, TicketStore
 
 _SECONDS = len("20261127T143000")
 LISTED = 20
-"""The most changes in a list."""
 
 
 class PastStep(Struct, frozen=True):
-    """A step that ended or failed."""
+    """A finished or failed step."""
 
     ticket: Ticket
-    """The ticket in the tree of its run."""
+    """In the tree of its run."""
     step: StepExecution
     label: str
 
@@ -50,43 +49,41 @@ class PastStep(Struct, frozen=True):
 
 
 class PastChange(Struct, frozen=True):
-    """A step or a change outside of tickets, in the order of time."""
+    """A step or a change outside of tickets."""
 
     at: str
-    """The time of its last change, in the form of `stamp`."""
+    """Time of its last change, as `stamp` formats it."""
     source: PastStep | OutsideChange
     undone_at: str = ""
-    """The time of its undo; empty if it stands."""
+    """Time of its undo; empty if not undone."""
 
     @property
     def name(self) -> str:
-        """The name that the user types after `/undo`."""
+        """As the user types it after `/undo`."""
         return self.source.name
 
     @property
     def title(self) -> str:
-        """The change in a sentence, such as `step 2 of feature-a, Add them up`."""
+        """Such as `step 2 of feature-a, Add them up`."""
         return self.source.title
 
 
 class SessionScope(Struct):
-    """Decides which changes belong to a session of the shell: those made since it
-    started, and those of conversations and runs that it resumed.
+    """Decides which changes belong to a shell session: those made since its start, and
+    those of conversations and runs that it resumed.
     """
 
     started_at: str = field(default_factory=stamp)
     is_whole_project: bool = False
-    """All changes belong to the session, because no user types its lines."""
+    """True if all changes belong to the session, because no user types its lines."""
     tickets: dict[str, str] = {}
-    """By ticket, the time from which its steps belong to the session."""
+    """Ticket → time from which its steps belong to the session."""
     names: set[str] = set()
-    """Changes that the user chose to undo in the session."""
+    """Changes that the user chose to undo."""
     conversations: frozenset[str] = frozenset()
 
     def add_ticket(self, slug: str, *, is_resumed: bool = False) -> None:
-        """Add a ticket that the user works on. If the run is resumed, its earlier steps
-        belong to the session, too.
-        """
+        """Add a ticket. A resumed run's earlier steps belong to the session too."""
         since = "" if is_resumed else self.started_at
         self.tickets[slug] = min(since, self.tickets.get(slug, since))
 
@@ -102,42 +99,40 @@ class SessionScope(Struct):
             if since is None:
                 return False
             if source.step.status is StepStatus.SKIPPED:
-                # its time is known in whole seconds
+                # its time is in whole seconds
                 since = since[:_SECONDS]
             return max(change.at, change.undone_at) >= since
-        # another shell may be open at the same time
+        # another shell may be open
         if source.conversation:
             return source.conversation in self.conversations
         return change.at >= self.started_at
 
 
 class ChangeHistory(Struct, frozen=True):
-    """Reads the changes of a project."""
-
     tickets: TicketStore
     outside: OutsideChanges
     redactor: Redactor
 
     def read(self, *, steps_each: int = 1) -> tuple[PastChange, ...]:
-        """Return the changes, the oldest first. Of each run these are the last steps
-        that stand, and those of its last undo. Raises `Damaged`.
+        """Return changes, oldest first: each run's last steps, and those of its last
+        undo. Raises `Damaged`.
         """
         changes = [_read_outside(change) for change in self.outside.all()]
         for ticket in self.tickets.list():
-            # a damaged ticket has no step that can be undone now
+            # a damaged ticket has no undoable step
             with suppress(CddError):
                 changes += self._read_steps(in_its_tree(ticket), steps_each)
         return tuple(sorted(changes, key=lambda change: change.at))
 
     def read_run(self, slug: str) -> tuple[PastChange, ...]:
-        """Return the last step of a ticket that stands, and those of its last undo.
-        Raises `CddError`.
+        """Return the ticket's last step, and those of its last undo. Raises
+        `CddError`.
         """
         ticket = in_its_tree(self.tickets.find_slug(slug))
         return tuple(self._read_steps(ticket, 1))
 
     def find_interrupted(self, scope: SessionScope) -> Iterator[Ticket]:
-        """Yield the session's tickets with an undo or redo whose process was killed."""
+        """Yield the session's tickets whose undo or redo was killed."""
         for ticket in self.tickets.list():
             if not scope.is_whole_project and ticket.slug not in scope.tickets:
                 continue
@@ -146,9 +141,7 @@ class ChangeHistory(Struct, frozen=True):
                     yield in_its_tree(ticket)
 
     def is_interrupted(self, ticket: Ticket) -> bool:
-        """True if the process of the run's undo or redo was killed. Raises
-        `CddError`.
-        """
+        """True if the run's undo or redo was killed. Raises `CddError`."""
         record = RunRecord.of_ticket(in_its_tree(ticket), self.redactor)
         return record.going_back is not None
 
@@ -173,7 +166,7 @@ class ChangeHistory(Struct, frozen=True):
 
 
 def list_changes(history: ChangeHistory) -> OutsideListed:
-    """Return the last changes, the newest first. Raises `Damaged`."""
+    """Newest first. Raises `Damaged`."""
     changes = history.read(steps_each=LISTED)
     return OutsideListed(tuple(map(_view, reversed(changes[-LISTED:]))))
 
@@ -192,9 +185,7 @@ def newest_standing(
 def next_to_redo(
     changes: Sequence[PastChange], scope: SessionScope
 ) -> PastChange | None:
-    """Return the change of a session that was undone last, if nothing was changed in
-    the session since.
-    """
+    """Return the session's last undone change, if nothing in it changed since."""
     covered = [change for change in changes if scope.covers(change)]
     undone = [change for change in covered if change.undone_at]
     if not undone:
@@ -245,8 +236,8 @@ def _find_label(plan: ImplementationPlan, step: StepExecution) -> str:
 
 
 def _time_of_step(record: RunRecord, step: StepExecution) -> str:
-    """Return the time of the last entry of a step's ledger, or of its end if that is
-    later: a skip makes no entry. The state has the end in whole seconds.
+    """Return the time of the last ledger entry or of the step's end, whichever is
+    later: a skip makes no entry. Ends are in whole seconds.
     """
     times = [
         entry.at

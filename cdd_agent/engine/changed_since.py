@@ -1,4 +1,4 @@
-"""The changes since a run: files of its steps, and the ticket's spec."""
+"""Changes since a run: files of its steps, and the ticket's spec."""
 
 from msgspec.structs import replace
 
@@ -19,9 +19,8 @@ def add_changes(
     state: ExecutionState,
     record: RunRecord,
 ) -> PlanOpened:
-    """Add to a plan that was read what has changed since its run. `ticket` is the
-    user's, even if the run has a separate tree. Raises `BadInput` for a record that
-    is damaged.
+    """Add changes since the run to an opened plan. `ticket` is the user's, even if the
+    run has a separate tree. Raises `BadInput` for a damaged record.
     """
     files = compare_files(plan, state, record)
     return replace(
@@ -33,8 +32,8 @@ def add_changes(
 
 
 def has_spec_changed(ticket: Ticket, state: ExecutionState) -> bool:
-    """True if spec.yaml has other words than when all steps were over, or other
-    criteria than when the last step began.
+    """True if spec.yaml changed since all steps were over, or its criteria since the
+    last step began.
     """
     if state.done_spec is not None:
         return state.done_spec != ticket.spec_digest()

@@ -1,5 +1,5 @@
-"""The files that the user pinned to a run's prompts or left out of them: `/context
-+src/app.py -docs/`.
+"""Files that the user pinned to a run's prompts or excluded: `/context +src/app.py
+-docs/`.
 """
 
 from pathlib import PurePosixPath
@@ -8,17 +8,15 @@ from cdd_agent.files.json_file import JsonFile
 
 
 class Choices(JsonFile, frozen=True):
-    """Files, and folders with all their files, sorted by name."""
+    """Files and whole folders, sorted."""
 
     pinned: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     seal: str = ""
-    """The user's signature of what is pinned, in the file alone."""
+    """The user's signature of `pinned`; only in the file."""
 
     def pin(self, path: str) -> "Choices":
-        """Return the choices with this file pinned. A file that was left out is only
-        included again.
-        """
+        """Pin a file. An excluded one is only included again."""
         if path in self.without:
             return Choices(
                 pinned=self.pinned,
@@ -27,9 +25,7 @@ class Choices(JsonFile, frozen=True):
         return Choices(pinned=tuple(sorted({*self.pinned, path})), without=self.without)
 
     def leave_out(self, path: str) -> "Choices":
-        """Return the choices with this file left out. A file that was pinned is only
-        unpinned.
-        """
+        """Exclude a file. A pinned one is only unpinned."""
         if path in self.pinned:
             return Choices(
                 pinned=tuple(place for place in self.pinned if place != path),

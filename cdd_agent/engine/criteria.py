@@ -1,4 +1,4 @@
-"""From a ticket's acceptance criteria to the steps, tests and files that serve each."""
+"""Traces acceptance criteria to steps, tests and files."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def criteria_of(
     redactor: Redactor,
     settings: StrengthSettings = _NO_SETTINGS,
 ) -> CriteriaShown:
-    """Read the criteria, without the ticket's lock. `spec` is the user's, even if the
-    ticket is in the tree of its run. `settings` decide which measured strength of
-    tests belongs to the current files. Raises `BadInput` for a damaged file.
+    """Read the criteria without the ticket's lock. `spec` is the user's, even if the
+    run has a separate tree. `settings` select the measured strength that fits the
+    current files. Raises `BadInput` for a damaged file.
     """
     if not ticket.plan_path.exists():
         return CriteriaShown(ticket.slug, spec.title, unplanned_criteria(spec))
@@ -43,7 +43,6 @@ def criteria_of(
 
 
 def unplanned_criteria(spec: TicketSpec) -> tuple[CriterionProof, ...]:
-    """Return the criteria of a ticket without a plan."""
     criteria = enumerate(spec.acceptance_criteria, 1)
     return tuple(CriterionProof(place, text) for place, text in criteria)
 
@@ -51,7 +50,7 @@ def unplanned_criteria(spec: TicketSpec) -> tuple[CriterionProof, ...]:
 def trace_criteria(
     criteria: Iterable[str], run: SavedRun, strength: StrengthSummary | None
 ) -> tuple[CriterionProof, ...]:
-    """Return each criterion with its steps, tests, files and measured strength. Raises
+    """Return each criterion with its steps, tests, files and strength. Raises
     `BadInput` for a damaged record.
     """
     criteria = tuple(criteria)
@@ -91,7 +90,6 @@ def trace_criteria(
 def _join(
     values: Mapping[int, tuple[str, ...]], steps: Iterable[int]
 ) -> tuple[str, ...]:
-    """Return the values of steps, each once."""
     joined: dict[str, None] = {}
     for step in steps:
         joined |= dict.fromkeys(values.get(step, ()))

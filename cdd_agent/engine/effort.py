@@ -1,8 +1,6 @@
-"""The effort of a run so far: time, model calls, tokens. `EffortTally` adds it up from
-the events.
+"""The effort of a run: time, model calls, tokens. `EffortTally` sums it from events.
 
-Everything that was spent counts: attempts that were restored, calls that were cut off,
-steps that were undone.
+All spending counts, including restored attempts, cut-off calls and undone steps.
 """
 
 from collections import defaultdict
@@ -49,29 +47,29 @@ from cdd_agent.tickets.status import StepStatus
 
 
 class RunEffort(Struct, frozen=True):
-    """Time and model calls. `seconds` are those of work: without waiting for the user,
-    and without what a killed process did last.
+    """Time and model calls. `seconds` excludes waiting for the user, and the last work
+    of a killed process.
     """
 
     seconds: float = 0.0
     model_calls: int = 0
     counted_calls: int = 0
-    """Calls whose tokens are known or estimated."""
+    """Calls with known or estimated tokens."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     estimated_calls: int = 0
     usd: float | None = None
-    """The price of the calls whose price is known; None if there are none."""
+    """Price of calls with a known price; None without any."""
     thinking_seconds: float = 0.0
-    """The time for which the model was seen to think."""
+    """Time in which the model visibly thought."""
     thinking_tokens: int = 0
-    """The part of the completion's tokens that were thoughts, counted or estimated."""
+    """Completion tokens that were thoughts, counted or estimated."""
     cached_tokens: int = 0
-    """The prompt tokens that were read from a cache."""
+    """Prompt tokens read from a cache."""
     cache_write_tokens: int = 0
-    """The prompt tokens that were written to a cache at a separate price."""
+    """Prompt tokens written to a cache at a separate price."""
     saved_usd: float | None = None
-    """The money that caches saved, of the calls whose price is known."""
+    """Savings by caches, for calls with a known price."""
 
     @property
     def cost(self) -> Cost:
@@ -84,9 +82,7 @@ class RunEffort(Struct, frozen=True):
         )
 
     def __add__(self, other: "RunEffort") -> "RunEffort":
-        """Add two efforts. An unknown price counts as zero; two unknown ones stay
-        unknown.
-        """
+        """Unknown prices count as zero; two unknown ones stay unknown."""
         sums = {
             name: add_known(getattr(self, name), getattr(other, name))
             for name in self.__struct_fields__
@@ -115,24 +111,21 @@ _CALL = RunEffort(model_calls=1)
 
 
 class EffortTally:
-    """Adds up the effort of each step, by the number of its folder. The baseline counts
-    for the step that came after it.
+    """Sums each step's effort by folder number. A baseline counts for the next step.
 
-    Only the current run counts: an earlier one, whose state is gone, ended where the
-    plan was opened for a new run.
+    Earlier runs, whose state is gone, ended where a plan was opened for a new run.
     """
 
     def __init__(self) -> None:
         self._efforts = defaultdict[int, RunEffort](RunEffort)
         """Calls and thoughts."""
         self._seconds = defaultdict[int, float](float)
-        """The time at work."""
         self._since = dict[int, datetime]()
-        """For each step at work, the time up to which its seconds are counted. Several
-        steps can be at work side by side.
+        """Until when each active step's seconds are counted. Several steps may be
+        active.
         """
         self._calls = dict[int, ReplyStarted]()
-        """For each step, the call whose end is not known yet."""
+        """Each step's open call."""
         self._using_tool = set[int]()
         self._asked_last = 0
 
@@ -146,7 +139,7 @@ class EffortTally:
         handle(self, event, folder, entry.time)
 
     def efforts(self) -> Mapping[int, RunEffort]:
-        """Return the efforts so far. A call without an end counts as killed."""
+        """A call without an end counts as killed."""
         efforts = dict(self._efforts)
         for folder, seconds in self._seconds.items():
             time = RunEffort(seconds=seconds)
@@ -162,7 +155,7 @@ class EffortTally:
         self._seconds[folder] += seconds
 
     def _work_on(self, folder: int, time: datetime) -> None:
-        """Count the time since the step's last event. The step is still at work."""
+        """Count the time since the step's last event; the step stays active."""
         self._work_until(folder, time)
         self._since[folder] = time
 
@@ -172,7 +165,7 @@ class EffortTally:
             self._efforts[folder] += _killed(call)
 
     def _end_call(self, folder: int, usage: Usage | None) -> None:
-        # the call itself is counted here if its beginning was not
+        # count the call here if its beginning was not counted
         if self._calls.pop(folder, None) is None:
             self._efforts[folder] += _CALL
         self._efforts[folder] += _tokens(usage)
@@ -235,15 +228,14 @@ class EffortTally:
     def _pause(
         self, event: ChangesProposed | AttemptFailed, folder: int, time: datetime
     ) -> None:
-        # Changes of a tool are reported when the user has answered: the length of the
-        # wait is not known.
+        # Changes by tools are reported after the user's answer: the wait is unknown.
         is_of_tool = isinstance(event, ChangesProposed) and folder in self._using_tool
         if not is_of_tool:
             self._work_until(folder, time)
         self._since.pop(folder, None)
 
     def _finish_step(self, event: StepFinished, folder: int, time: datetime) -> None:
-        # what a skipped step had begun was stopped long ago
+        # a skipped step was stopped earlier
         if event.status is not StepStatus.SKIPPED:
             self._work_until(folder, time)
         self._calls.pop(folder, None)
@@ -258,14 +250,14 @@ class EffortTally:
     def _wait_for_user(
         self, event: CommandProposed, folder: int, time: datetime
     ) -> None:
-        # with several steps at work, the others continue
+        # other active steps continue
         if len(self._since) == 1:
             self._since.clear()
 
     def _resume_after_answer(
         self, event: PersonAnswered, folder: int, time: datetime
     ) -> None:
-        # the time before the answer was waiting
+        # the time before was waiting
         if len(self._since) == 1:
             self._since = dict.fromkeys(self._since, time)
 

@@ -1,12 +1,12 @@
-"""The engine carries out a plan step by step. It saves the state at every transition
-and reports progress as events.
+"""Carries out a plan step by step, saves the state at every transition, and reports
+progress as events.
 
-A step is a transaction. Its changes are entered in the ledger before they are written.
-A failed attempt is restored before the next one. An interrupted step is restored at
-once or, after a kill, when the run is opened again; it continues from its saved reply.
-The files of the last failed attempt stay until the user retries or skips the step.
+A step is a transaction. Changes are entered in the ledger before they are written. A
+failed attempt is restored before the next. An interrupted step is restored at once, or
+after a kill when the run is opened again, and continues from its saved reply. The last
+failed attempt's files stay until the user retries or skips the step.
 
-Restoring touches only files that belong to the step. Other changes are kept and named.
+Restoring touches only the step's files. Other changes are kept and named.
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ _PAUSES: dict[type[CddError], NoticeKind] = {
     CheckUnusable: NoticeKind.CHECK_UNUSABLE,
     CommitFailed: NoticeKind.NOT_COMMITTED,
 }
-"""Errors of the run that pause a step, and the subjects of their notices. The step
-becomes pending again, or has its earlier failure again, and resumes once the user or
-the provider allows it. The first type that fits counts.
+"""Errors that pause a step, with their kinds of notice. The step becomes pending, or
+failed as before, and resumes once the user or provider allows it. The first matching
+type counts.
 """
 _PAUSING = tuple(_PAUSES)
 _OF_MODEL = (BudgetExhausted, ModelError)
@@ -109,29 +109,25 @@ def utc_now() -> datetime:
 
 
 class Engine(Struct):
-    """Carries out the run of one ticket."""
-
     run: Run
     runner: StepRunner
     commits: bool = False
-    """True if the files of each completed step are committed on the user's branch."""
+    """True to commit each completed step on the user's branch."""
     clock: Clock = utc_now
     jobs: int = 1
-    """The number of steps that run at once when the whole plan is carried out."""
+    """Number of steps to run at once with the whole plan."""
     stopped_by: CddError | None = None
-    """The error that ended the last step, other than its own check. It sets the exit
-    code.
-    """
+    """The error that ended the last step, other than its check. Sets the exit code."""
     failed_steps: dict[int, FailedStep] = field(default_factory=dict)
     """Failed steps whose files were restored, until their next attempt is over."""
     edited: dict[int, frozenset[str]] = field(default_factory=dict)
-    """By step, the files of a failed attempt that the user has edited since. The model
-    is shown them.
+    """Step → files of a failed attempt that the user has edited, which the model is
+    shown.
     """
     _recovered: bool = False
     _has_side_trees: bool = False
-    """True while steps run side by side. The files of failed steps are reinstated when
-    all are done.
+    """True while steps run side by side. Failed steps' files are reinstated
+    afterwards.
     """
 
     @classmethod
@@ -155,11 +151,11 @@ class Engine(Struct):
         """Read the ticket and take its lock, or use the given one.
 
         `start_over` moves the earlier run aside. `own` are files and folders that this
-        program writes outside `.cdd`, relative to `root`: they never count as a step's
-        changes. With `runs_steps=False` the plan may have checks that are not allowed.
+        program writes outside `.cdd`, relative to `root`: they are never a step's
+        changes. With `runs_steps=False`, the plan may have forbidden checks.
 
-        Raises `BadInput` for a plan that cannot run, a state that cannot be read or
-        belongs to another plan, or if another process works on the ticket.
+        Raises `BadInput` for a plan that cannot run, a state that is unreadable or
+        another plan's, or if another process works on the ticket.
         """
         plan = _read_plan(ticket)
         if runs_steps:
@@ -191,18 +187,17 @@ class Engine(Struct):
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Wrap work of the user or a script. At its end, however it comes, the report
-        is saved.
+        """Wrap work, and save the report at its end, even after an error.
 
-        Raises `BadInput` if the disk refuses the report, or refused a part of the log.
+        Raises `BadInput` if the disk refuses the report or part of the log.
         """
         with self.run.recorder.recording(then=self.save_report):
             self.run.report_opening()
             yield
 
     def save_report(self) -> None:
-        """Save the report next to the log, if a step was ever run. Raises `BadInput` if
-        the disk refuses.
+        """Save the report if any step was run. Raises `BadInput` if the disk
+        refuses.
         """
         run = self.run
         if run.state.started_at is not None:
@@ -210,13 +205,11 @@ class Engine(Struct):
             save(run.report(), run.record.folder)
 
     async def recover(self) -> None:
-        """Restore the steps that a killed run left, and finish an interrupted undo. The
-        first call also reports what was found. Every action that changes files begins
-        with this.
+        """Restore steps of a killed run, and finish an interrupted undo. Every action
+        that changes files begins with this; the first call also reports.
 
-        If a user's edit is in the way of restoring a step, the run waits: the reason is
-        reported, and is in `stopped_by`. Raises `RunElsewhere` for a run that is not
-        here.
+        If the user's edits prevent it, the run waits with the reason in `stopped_by`.
+        Raises `RunElsewhere`.
         """
         self.run.expect_here(self.clock())
         if not self._recovered:
@@ -276,8 +269,8 @@ class Engine(Struct):
                 run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.PLAN_FINDING))
 
     async def _recover_step(self, number: int, execution: StepExecution) -> None:
-        """Restore a step that was running when its process was killed. The step becomes
-        pending last: after another kill, all of this is done and reported again.
+        """Restore a step whose process was killed. It becomes pending last, so that
+        another kill repeats all of this.
         """
         run = self.run
         refusal = run.old_record_refusal(execution)
@@ -290,7 +283,7 @@ class Engine(Struct):
             attempt = run.record.attempt(execution.folder, execution.attempts)
             if was_cut(attempt):
                 who = "You or the interrupted command"
-            # the step can be restored without this
+            # restoring works without this
             with suppress(CddError):
                 others = await run.ledger.enter_after_kill(attempt)
         back = run.restore_files(number)
@@ -332,7 +325,7 @@ class Engine(Struct):
         attempts: int = 1,
         asks_anew: bool = False,
     ) -> None:
-        """Run a step until it is completed, or `attempts` attempts failed.
+        """Run a step until it is completed or `attempts` attempts failed.
 
         An interrupted step continues from its saved reply, unless there is new guidance
         or `asks_anew`. Any other error that ends the step (of the model, the disk, a
@@ -354,7 +347,7 @@ class Engine(Struct):
             await self._complete_baseline(step)
             await self._make_attempts(step, first, attempts, guidance, also_show)
         except asyncio.CancelledError:
-            # a user who stops the run wants to see the next changes
+            # a user who stops a run wants to see the next changes
             self.ask_again()
             raise
         self._report_step(step)
@@ -370,8 +363,8 @@ class Engine(Struct):
         guidance: str,
         also_show: frozenset[str],
     ) -> None:
-        """Make attempts from the number `first` on, until the step is completed,
-        `attempts` of them failed, or an error ends the step.
+        """Make attempts from number `first` on, until the step is completed, `attempts`
+        failed, or an error ends it.
         """
         number, remaining = first, attempts
         while True:
@@ -419,12 +412,12 @@ class Engine(Struct):
     async def _can_ask_model(
         self, step: PlanStep, guidance: str, *, asks_anew: bool = False
     ) -> bool:
-        """Check the model, if the step needs one, before anything changes. If it cannot
-        be asked, report that as the run's error.
+        """Check the model, if needed, before anything changes. Report an unusable one
+        as the run's error.
 
         The server is contacted only before a failed step, whose files would be
-        restored, and before a saved reply is given up. Other steps lose nothing, and a
-        call waits longer for a server than this check.
+        restored, and before a saved reply is dropped. Other steps lose nothing, and a
+        call waits longer than this check.
         """
         if not self.run.needs_model(step.number, guidance, is_new=asks_anew):
             return True
@@ -441,8 +434,8 @@ class Engine(Struct):
         return True
 
     def _restore_failed(self, number: int) -> tuple[str, ...]:
-        """Restore the files of a step before its next attempt. Returns those that the
-        user has edited since.
+        """Restore a step before its next attempt. Returns files that the user has
+        edited.
         """
         failed, restored = FailedStep.restore(self.run, number)
         if failed is not None:
@@ -453,8 +446,8 @@ class Engine(Struct):
         return restored
 
     def _pause(self, number: int) -> None:
-        """Restore an attempt that got no reply. The step has its earlier failure again,
-        or becomes pending.
+        """Restore an attempt without a reply. The step fails as before, or becomes
+        pending.
         """
         failed = self.failed_steps.get(number)
         if failed is None:
@@ -488,9 +481,7 @@ class Engine(Struct):
         self.run.emit(replace(finished, is_earlier_failure=is_reinstated))
 
     async def carry_out(self, *, attempts: int = 1) -> None:
-        """Recover the run, report its state, and run it to its end or to the first
-        failure.
-        """
+        """Recover the run, report its state, and run to the end or first failure."""
         await self.recover()
         self.run.emit(self.run.opened())
         if self.stopped_by is not None:
@@ -501,7 +492,7 @@ class Engine(Struct):
             await self.run_all(attempts=attempts)
 
     async def report_all_done(self) -> None:
-        """Report that no step remains, or which work is missing in the tree."""
+        """Report that no step remains, or which work is missing."""
         await self.run.find_missing_work()
         summary = self.run.summary()
         if summary.status is RunStatus.COMPLETED:
@@ -516,7 +507,7 @@ class Engine(Struct):
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code of `cdd exec` for this run."""
+        """The exit code of `cdd exec`."""
         if self.stopped_by is not None:
             return self.stopped_by.exit_code
         if self.run.summary().status is RunStatus.COMPLETED:
@@ -531,22 +522,21 @@ class Engine(Struct):
         *,
         asks_anew: bool = False,
     ) -> int:
-        """Return the number of the next attempt, as `Run.attempt_number` does."""
+        """Return the next attempt's number, as `Run.attempt_number` does."""
         number = self.run.attempt_number(step, guidance, root, is_new=asks_anew)
         before = self.run.state.step(step.number)
         is_new_after_failure = (
             before.status is StepStatus.FAILED and number > before.attempts
         )
-        # the plan may have another step under this number now
+        # the plan may have another step under this number
         if is_new_after_failure and not before.identity.is_same(step):
             self.run.save(self.run.state.hide_attempts(step.number))
         return number
 
     async def run_all(self, *, attempts: int = 1) -> None:
-        """Run the remaining steps until one fails. Edits of the plan count before each
-        step.
+        """Run the remaining steps until one fails. Plan edits count before each step.
 
-        Nothing runs if the run's rule refuses an earlier step: that is reported, and
+        Nothing runs if the run's rule refuses an earlier step, which is reported and
         kept in `stopped_by`.
         """
         self.run.expect_here(self.clock())
@@ -593,16 +583,16 @@ class Engine(Struct):
             self.reread()
 
     async def ended(self) -> RunFinished:
-        """Return the summary after a step, see `Run.ended`. It reports work of earlier
-        steps that the tree does not have.
+        """Return the summary after a step, see `Run.ended`, with missing work of
+        earlier steps.
         """
         await self.run.find_missing_work()
         return self.run.ended()
 
     async def _expect_ready(self, *steps: PlanStep) -> None:
-        """Raise a `CddError` if these steps cannot begin. Report concurrent runs."""
+        """Raise a `CddError` if the steps cannot begin. Report concurrent runs."""
         self.run.lock.check()
-        await self.run.ledger.open()  # without checkpoints no step begins
+        await self.run.ledger.open()  # no step begins without checkpoints
         for notice in uncovered_notices(self.run.ledger):
             self.run.emit(notice)
         root = self.runner.root
@@ -615,8 +605,8 @@ class Engine(Struct):
         self.run.report_concurrent_runs()
 
     async def _side_by_side(self, attempts: int) -> SideBySide | None:
-        """Prepare to run steps at once. None if they run one after the other, or if the
-        model cannot be asked (`stopped_by`).
+        """Prepare to run steps at once. None if they run in sequence, or the model
+        cannot be asked (`stopped_by`).
         """
         self.stopped_by = None
         remaining = [
@@ -631,7 +621,7 @@ class Engine(Struct):
         for step in remaining:
             if not await self._can_ask_model(step, ""):
                 return None
-        # the side trees must not contain failed changes
+        # side trees must not contain failed changes
         for step in remaining:
             restored = self._restore_failed(step.number)
             if restored:
@@ -642,7 +632,6 @@ class Engine(Struct):
         return side
 
     def known_before(self, step: PlanStep) -> Before:
-        """Return what is known of the tests before this step."""
         before = self.run.known_tests.so_far(self.run.state)
         agenda = self.run.agenda(step)
         if before.baseline is None:
@@ -651,8 +640,8 @@ class Engine(Struct):
         return replace(before, agenda=agenda, baseline_label=label)
 
     def end_by(self, step: PlanStep, error: CddError) -> None:
-        """End a step in a side tree by an error: it becomes pending, or it fails. Its
-        files are not in the user's tree.
+        """End a step in a side tree by an error: it becomes pending or fails. Its files
+        are not in the user's tree.
         """
         if isinstance(error, _OF_MODEL):
             self._pause(step.number)
@@ -688,9 +677,7 @@ class Engine(Struct):
 
     @property
     def is_plan_unchanged(self) -> bool:
-        """True if the plan on the disk is the plan of the run. `reread` refuses a plan
-        that cannot run.
-        """
+        """False also for a plan that cannot run, which `reread` refuses."""
         try:
             return _runnable_plan(self.run.ticket, self.runner) == self.run.plan
         except BadInput:
@@ -706,9 +693,7 @@ class Engine(Struct):
             self.run.reload_plan(plan, is_known=is_known)
 
     async def skip(self, step: PlanStep, reason: str, *, keep: bool) -> None:
-        """Skip a step. The changes of a failed attempt are restored, or kept with
-        `keep`.
-        """
+        """Skip a step. A failed attempt's changes are restored, unless `keep`."""
         await self.recover()
         self.run.lock.check()
         before = self.run.state.step(step.number)
@@ -735,19 +720,17 @@ class Engine(Struct):
         self.run.emit(Notice(text, Tone.WARNING, kind=NoticeKind.DEPENDENTS))
 
     async def undo(self, number: int | None = None) -> None:
-        """Undo a step and the steps after it: they become pending again. Without a
-        number, undo the last step.
+        """Undo a step (default: the last) and all later ones, which become pending.
 
-        An undo that was interrupted is finished instead. Raises `BadInput` for a step
-        that was not carried out, and `CheckpointGone` if its earlier contents are
-        missing; then nothing was changed.
+        An interrupted undo is finished instead. Raises `BadInput` if the step did not
+        run, and `CheckpointGone`, before any change, if contents are missing.
         """
         if await self._can_begin_undo():
             self.ask_again()
             await self._undoing.undo(number)
 
     async def redo(self) -> None:
-        """Undo the last undo, unless another step was run or skipped since.
+        """Reverse the last undo, unless another step was run or skipped since.
 
         Raises `BadInput` if the plan has changed, or `CheckpointGone`.
         """
@@ -755,14 +738,14 @@ class Engine(Struct):
             await self._undoing.redo()
 
     async def preview_undo(self, number: int) -> UndoPreview:
-        """Return the effect that an undo of this step would have now. Raises `BadInput`
-        for a step that was not carried out.
+        """Return what an undo would do now. Raises `BadInput` if the step did not
+        run.
         """
         return await self._undoing.preview(number)
 
     async def diff(self, number: int | None = None) -> None:
-        """Show the changes of a step, or of the last one. Raises `BadInput` for a step
-        that was not carried out.
+        """Show the changes of a step (default: the last). Raises `BadInput` if it did
+        not run.
         """
         await self._undoing.diff(number)
 
@@ -771,9 +754,7 @@ class Engine(Struct):
         return Undoing(self.run)
 
     async def _can_begin_undo(self) -> bool:
-        """Recover the run. False if that finished an earlier undo: then no other one
-        begins.
-        """
+        """Recover the run. False if that finished an earlier undo: no other begins."""
         was_begun = self.run.record.going_back is not None
         await self.recover()
         if not was_begun:
@@ -782,19 +763,14 @@ class Engine(Struct):
 
     @property
     def accepts_all(self) -> bool:
-        """True if the user accepted all changes of this run."""
         return self.runner.approval.accepts_all
 
     def ask_again(self) -> None:
-        """Ask about changes again, even if the user accepted all changes of this
-        run.
-        """
+        """Ask about changes again, even in a run accepted as a whole."""
         self.runner.approval.accept_all(self.run.emit, is_on=False)
 
     def ask_before_edits(self) -> None:
-        """Ask before files change from now on: in this run, and in later ones of the
-        session.
-        """
+        """Ask before files change: in this run, and later in the session."""
         mode = self.runner.approval.mode
         self.ask_again()
         if mode.value != "ask":
@@ -806,8 +782,8 @@ class Engine(Struct):
         return self.runner.approval.must_ask()
 
     async def _complete_baseline(self, *steps: PlanStep) -> None:
-        """Run the checks whose results before these steps are not known yet. The model
-        is asked afterwards: an unusable check is reported before a call is paid for.
+        """Run checks whose results before these steps are unknown. This precedes the
+        model, so that an unusable check is reported before a call is paid for.
         """
         run = self.run
         if run.state.started_at is None:
@@ -831,8 +807,8 @@ class Engine(Struct):
         guidance: str,
         also_show: frozenset[str],
     ) -> AttemptOutcome | None:
-        """Make one attempt, and save the state before and after it. If it does not end
-        by itself it is restored. Returns None if an error ended it (`stopped_by`).
+        """Make one attempt, and save the state before and after. It is restored unless
+        it ends by itself. None if an error ended it (`stopped_by`).
         """
         attempt = self.run.attempt(step.number, number)
         # an interrupted attempt continues instead
@@ -931,9 +907,8 @@ class Engine(Struct):
         return self.run.record.redactor.redacted(outcome.evidence)
 
     def _apply_rule(self, outcome: AttemptOutcome) -> AttemptOutcome:
-        """Return the outcome under the run's rule. An attempt without the required
-        verification fails and stops the run; the step continues from the same reply
-        when it runs again.
+        """Apply the run's rule. An attempt that lacks the required verification fails
+        and stops the run; later the step continues from the same reply.
         """
         verification, require = outcome.verification, self.run.require
         if verification is None or require is None:
@@ -961,13 +936,12 @@ class Engine(Struct):
     async def _commit(
         self, step: PlanStep, attempt: Attempt, outcome: AttemptOutcome
     ) -> StepCommitted | None:
-        """Commit a completed step before its state is saved. A refusal ends the run and
-        not the step. A commit contains whole files, so a file of the step that the user
-        has changed is a reason to refuse.
+        """Commit a completed step before its state is saved. A refusal ends the run,
+        not the step. Commits contain whole files, so a user's change in a file of the
+        step is a reason to refuse.
 
-        After a kill between the commit and the saving, the existing commit is found.
-        Raises `CommitFailed` if git or the disk fails: nothing would make the commit of
-        a completed step later.
+        After a kill, an existing commit is found. Raises `CommitFailed` if git or the
+        disk fails: nothing would commit a completed step later.
         """
         if not self.commits or outcome.verification is None:
             return None
@@ -1012,9 +986,7 @@ class Engine(Struct):
         return StepCommitted(step.number, name, dict(done.inside))
 
     def _report_stop(self, error: CddError | None) -> None:
-        """Report why the run stopped. Any other error is the step's, and was reported
-        with it.
-        """
+        """Report why the run stopped. Other errors were reported with their step."""
         if error is None:
             return
         text, kind = error.message, _find_pause(error)
@@ -1027,9 +999,7 @@ class Engine(Struct):
 
 
 def _find_pause(error: CddError) -> NoticeKind | None:
-    """Return the subject of the notice about an error that pauses a step; None for
-    other errors.
-    """
+    """None for errors that do not pause a step."""
     for error_type, kind in _PAUSES.items():
         if isinstance(error, error_type):
             return kind
@@ -1042,14 +1012,14 @@ def _tone_of(kind: NoticeKind) -> Tone:
 
 
 def _runnable_plan(ticket: Ticket, runner: StepRunner) -> ImplementationPlan:
-    """Raises `BadInput` if it cannot run."""
+    """Raises `BadInput` if the plan cannot run."""
     plan = _read_plan(ticket)
     runner.check_commands(plan)
     return plan
 
 
 def _read_plan(ticket: Ticket) -> ImplementationPlan:
-    """Raises `BadInput` if it cannot be read or its steps have no order."""
+    """Raises `BadInput` if the plan is unreadable or its steps have no order."""
     plan = ticket.read_plan()
     plan.check(ticket.shown(ticket.plan_path))
     return plan

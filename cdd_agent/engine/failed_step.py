@@ -1,8 +1,7 @@
-"""A step's failure as the user sees it, while the step is retried.
+"""A step's failure, kept while the step is retried.
 
-The files of a failed attempt are restored before the next attempt. If no model can be
-asked then, the run has an error and the step does not: its failure and its files are
-reinstated.
+A failed attempt is restored before the next. If no model can be asked then, that is an
+error of the run: the step's failure and files are reinstated.
 """
 
 from typing import Self
@@ -17,16 +16,16 @@ from cdd_agent.tickets.status import StepStatus
 
 
 class FailedStep(Struct, frozen=True):
-    """A failed step, whose files were restored."""
+    """A failed step whose files were restored."""
 
     execution: StepExecution
     restored: tuple[Change, ...] = ()
-    """The files that were restored, from how the attempt left them to how they are."""
+    """Restored files, from the attempt's content to the current one."""
 
     @classmethod
     def restore(cls, run: Run, number: int) -> tuple[Self | None, tuple[str, ...]]:
-        """Restore what a step's attempts changed. Returns its failure, None if the step
-        has not failed, and the files that stay because they were edited since.
+        """Restore a step's attempts. Returns the failure (None if it has not failed),
+        and files that stay because they were edited.
         """
         execution = run.state.step(number)
         attempts = run.remaining_attempts(execution)
@@ -35,7 +34,7 @@ class FailedStep(Struct, frozen=True):
         edited = (*back.kept, *back.merged) if back else ()
         if execution.status is not StepStatus.FAILED or not execution.attempts:
             return None, edited
-        # a file that was as before already is the user's doing
+        # a file that already was as before is the user's doing
         paths = back.restored if back else ()
         entry = last_restoring(attempts)
         changes = entry.changes if entry and entry != earlier else ()
@@ -43,8 +42,8 @@ class FailedStep(Struct, frozen=True):
         return cls(execution, restored), edited
 
     def after(self, earlier: Self | None) -> Self:
-        """Return the same failure, with the files of its earlier restoring if this one
-        had nothing left to restore.
+        """Return this failure, with the earlier restored files if it had none to
+        restore.
         """
         if self.restored or earlier is None:
             return self
@@ -52,8 +51,8 @@ class FailedStep(Struct, frozen=True):
         return earlier if is_same else self
 
     def reinstate(self, run: Run) -> tuple[str, ...]:
-        """Write the files again as the failed attempt left them, except those that
-        have changed since. Returns the files that were written.
+        """Write the failed attempt's files again, except changed ones. Returns their
+        paths.
         """
         if not self.restored:
             return ()

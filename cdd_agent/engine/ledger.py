@@ -1,16 +1,16 @@
-"""The ledger of a run: what each step changed, and what caused each change. Undo, redo,
-skip, retry, recovery, commits, diffs and reports read it and nothing else.
+"""A run's ledger: what each step changed, and what caused each change. Undo, redo,
+skip, retry, recovery, commits, diffs and reports read nothing else.
 
-1. Before an attempt changes anything, the ledger takes a checkpoint (`begin`).
-2. The changes of a reply or of a tool's call are entered before they are written
-   (`writing`). After a kill, each file has its old or its new content.
-3. After a command or a check, the ledger takes another checkpoint
+1. Before an attempt, the ledger takes a checkpoint (`begin`).
+2. Changes of a reply or tool call are entered before they are written (`writing`).
+   After a kill, each file has its old or new content.
+3. After a command or check, the ledger takes another checkpoint
    (`enter_after_command`). Files that differ were changed by the command. Such a change
-   belongs to the step if the step declares or wrote the file. Any other change may be
-   the user's, and is kept.
+   belongs to the step if the step declares or wrote the file. Any other may be the
+   user's, and is kept.
 
-The contents of the step's changes are saved in the run's folder. Restoring them needs
-neither git nor a repository.
+Contents are saved in the run's folder. Restoring them needs neither git nor a
+repository.
 """
 
 from __future__ import annotations
@@ -83,17 +83,17 @@ from cdd_agent.verification.lost_tests import Versions
 
 STORE = "checkpoints.git"
 OpenCheckpoints = Callable[[Path, Path, str, Sequence[str]], Awaitable[Checkpoints]]
-"""Opens the checkpoints of a project, as `Checkpoints.open` does."""
+"""Opens a project's checkpoints, as `Checkpoints.open` does."""
 Owns = Callable[[str], bool]
 """True for a file that the step declares."""
 States = Mapping[str, TreeEntry | None]
-"""The states of files at one time, by path. None: the file did not exist."""
+"""Path → state at one time; None for an absent file."""
 
 
 def no_part(root: Path, own: Iterable[str]) -> tuple[str, ...]:
-    """Return patterns of files that no checkpoint contains: records of runs,
-    conversations, tickets, unfinished writes, and links to installed packages. `own`
-    are files and folders of this program outside `.cdd`. Raises `Damaged`.
+    """Return patterns of files outside all checkpoints: records of runs, conversations,
+    tickets, unfinished writes, and links to installed packages. `own` are this
+    program's files outside `.cdd`. Raises `Damaged`.
     """
     return (
         ".cdd/runs",
@@ -105,12 +105,12 @@ def no_part(root: Path, own: Iterable[str]) -> tuple[str, ...]:
 
 
 def literal_patterns(paths: Iterable[str]) -> set[str]:
-    """Return patterns of git that match exactly these files and folders."""
+    """Return git patterns that match exactly these paths."""
     return {re.sub(r"([*?\[\\])", r"\\\1", path) for path in paths}
 
 
 class RecordRemoved(BadInput):
-    """The record of an attempt was removed while a command or a check ran."""
+    """The record of an attempt was removed while a command or check ran."""
 
     refusal = Refusal.STATE_UNREADABLE
 
@@ -124,18 +124,18 @@ class RecordRemoved(BadInput):
 
 
 class Ledger(Struct):
-    """The changes that the steps of one run made in one tree of files."""
+    """The changes of a run's steps in one tree."""
 
     record: RunRecord
     leave_out: tuple[str, ...] = ()
-    """Patterns of files that are not part of the project, as in git's `:(glob)`."""
+    """Patterns of files outside the project, as in git's `:(glob)`."""
     _opened: Checkpoints | None = None
     _reported: frozenset[str] = frozenset()
     open_checkpoints: OpenCheckpoints = Checkpoints.open
 
     async def open(self) -> Checkpoints:
-        """Return the checkpoints of the tree. Raises `GitUnusable`, or `BadInput` if
-        the disk refuses.
+        """Return the tree's checkpoints. Raises `GitUnusable`, or `BadInput` if the
+        disk refuses.
         """
         if self._opened is None:
             record = self.record
@@ -145,9 +145,7 @@ class Ledger(Struct):
         return self._opened
 
     def new_uncovered(self) -> tuple[str, ...]:
-        """Return the paths that no undo covers, each with the reason. Each is returned
-        once.
-        """
+        """Return paths that no undo covers, with reasons; each only once."""
         if self._opened is None:
             return ()
         reasons = dict.fromkeys(self._opened.unseen, "it cannot be read")
@@ -159,9 +157,8 @@ class Ledger(Struct):
     # Writing
 
     async def begin(self, attempt: Attempt, paths: Sequence[str]) -> None:
-        """Take the checkpoint before an attempt changes anything, also if the attempt
-        continues after an interruption. `paths` are files that it may change; they are
-        covered even if git ignores them.
+        """Take the checkpoint before an attempt starts or continues. `paths` may
+        change, and are covered even if ignored by git.
         """
         tree = await self._take_checkpoint(attempt, "before", paths)
         # git may ignore a file that does not exist yet
@@ -182,9 +179,8 @@ class Ledger(Struct):
         *,
         by: str = "",
     ) -> Iterator[None]:
-        """Enter changes, with the replaced contents, before the caller writes them. If
-        they are refused, nothing was written, and that is entered too. `ignored` are
-        the files among them that git ignores.
+        """Enter changes, with replaced contents, before the caller writes them; or that
+        they were refused, and not written. `ignored` are those that git ignores.
         """
         kind = EntryKind.REPLY if call is None else EntryKind.TOOL
         entered = tuple(
@@ -204,8 +200,8 @@ class Ledger(Struct):
             raise
 
     def enter_again(self, attempt: Attempt, changes: ChangeSet) -> None:
-        """Enter what the attempt changed so far, after its record was removed. What git
-        ignores is no longer known, so no content leaves this computer.
+        """Enter the attempt's changes again after its record was removed. It is unknown
+        what git ignores, so no content leaves this computer.
         """
         with self.writing(attempt, changes, changes.touched):
             pass
@@ -224,7 +220,7 @@ class Ledger(Struct):
     async def find_ignored(
         self, attempt: Attempt, paths: Collection[str]
     ) -> frozenset[str]:
-        """Return which of these files git ignores. Raises `GitUnusable`."""
+        """Return which files git ignores. Raises `GitUnusable`."""
         entries = current_entries(attempt)
         private = private_paths(attempt)
         tree = last_tree(entries)
@@ -242,8 +238,8 @@ class Ledger(Struct):
         *,
         call: int | None = None,
     ) -> States:
-        """Enter that a command or a check starts. Returns the current states of the
-        step's files, for `enter_after_command`.
+        """Enter the start of a command or check. Returns the states of the step's
+        files, for `enter_after_command`.
         """
         paths = sorted({*declared, *own_paths(attempt.entries)})
         saved = save_files(self.record.root, attempt, paths)
@@ -264,12 +260,11 @@ class Ledger(Struct):
         call: int | None = None,
         ignored: Iterable[str] = (),
     ) -> LedgerEntry:
-        """Take a checkpoint after a command of a tool's call or, without `call`, after
-        a check. Enter the changes since the `states` at its start. `ignored` are
-        ignored files that it changed. An attempt that began without a
-        checkpoint has only its own files compared.
+        """Take a checkpoint after a command or, without `call`, a check, and enter the
+        changes since `states`. `ignored` are ignored files that it changed. Without a
+        first checkpoint, only the attempt's own files are compared.
 
-        Raises `RecordRemoved` if the record of the attempt was removed.
+        Raises `RecordRemoved` if the attempt's record was removed.
         """
         current = current_entries(attempt)
         if not current:
@@ -306,8 +301,8 @@ class Ledger(Struct):
         )
 
     async def enter_after_kill(self, attempt: Attempt) -> tuple[str, ...]:
-        """Enter and return the files that changed since the last checkpoint and that
-        the attempt did not write. A command may have changed them, or the user.
+        """Enter and return files changed since the last checkpoint but not written by
+        the attempt: by a command, or the user.
         """
         entries = current_entries(attempt)
         base = last_tree(entries)
@@ -323,9 +318,7 @@ class Ledger(Struct):
         return tuple(change.path for change in others)
 
     def drop_calls(self, attempt: Attempt, since: int) -> None:
-        """Enter that the calls from this number on have no answer: they are made
-        again.
-        """
+        """Enter that calls from this number on are unanswered and will be repeated."""
         calls = [entry.call for entry in attempt.all_entries if entry.call is not None]
         if any(call >= since for call in calls):
             attempt.ledger.append(
@@ -333,16 +326,16 @@ class Ledger(Struct):
             )
 
     def drop_dialogue(self, attempt: Attempt) -> None:
-        """Enter that all calls are void: their numbers are used again."""
+        """Enter that all calls are void and their numbers free."""
         if any(entry.call is not None for entry in attempt.all_entries):
             number, by = attempt.number, DIALOGUE
             attempt.ledger.append(LedgerEntry(EntryKind.DROPPED, number, by=by, call=0))
 
     def redo_command(self, attempt: Attempt, entry: LedgerEntry) -> tuple[Change, ...]:
-        """Write a command's changes of the step's files again. Returns the changes.
+        """Repeat a command's changes to the step's files, and return them.
 
-        Raises `ReplyRefused`, before anything is written, if a file is in neither of
-        the states that the attempt and the command left.
+        Raises `ReplyRefused`, before writing, if a file matches neither the attempt nor
+        the command.
         """
         root = self.record.root
         written = {
@@ -379,18 +372,16 @@ class Ledger(Struct):
     # Reading
 
     def read(self, attempt: Attempt, entry: TreeEntry | None) -> bytes | None:
-        """Return a saved content. Raises `CheckpointGone`."""
+        """Raises `CheckpointGone`."""
         return read_content(find_contents([attempt], [entry]), entry)
 
     def net(self, attempts: Sequence[Attempt]) -> NetChanges:
-        """Return the sum of the changes of these attempts, which may be of several
-        steps.
-        """
+        """Return the net changes of attempts, also of several steps."""
         return fold(in_order(attempts))
 
     def others(self, attempts: Sequence[Attempt]) -> tuple[str, ...]:
-        """Return the files that commands and checks of these attempts changed, that
-        belong to no step, and that have not changed since.
+        """Return files that commands and checks changed, that belong to no step, and
+        that are unchanged since.
         """
         last: dict[str, Change] = {}
         for entry in in_order(attempts):
@@ -406,8 +397,8 @@ class Ledger(Struct):
     async def versions(
         self, attempts: Sequence[Attempt], wanted: Callable[[str], bool]
     ) -> tuple[Versions, ...]:
-        """Return the wanted files that these attempts changed, before and after,
-        including changes by others. Raises `CheckpointGone`.
+        """Return wanted files before and after these attempts, including changes by
+        others. Raises `CheckpointGone`.
         """
         net = {change.path: change for change in self.net(attempts).changes}
         wanted_changes = [change for change in net.values() if wanted(change.path)]
@@ -434,8 +425,8 @@ class Ledger(Struct):
     async def files_after(
         self, attempt: Attempt, paths: Collection[str]
     ) -> dict[str, TreeEntry | None]:
-        """Return the states of these files at the end of an attempt; None for a missing
-        file. Files that no checkpoint covers are left out. Raises `CheckpointGone`.
+        """Return file states after an attempt; None for absent files. Files outside
+        checkpoints are omitted. Raises `CheckpointGone`.
         """
         entries = without_withdrawn(attempt.entries)
         tree = last_tree(entries)
@@ -451,8 +442,8 @@ class Ledger(Struct):
     async def read_files(
         self, attempts: Sequence[Attempt], entries: Mapping[str, TreeEntry]
     ) -> dict[str, bytes | None]:
-        """Return the contents of files from `files_after`; only the beginning of very
-        long ones. Raises `CheckpointGone`.
+        """Return contents for `files_after`, long ones shortened. Raises
+        `CheckpointGone`.
         """
         saved = find_contents(attempts, entries.values())
         contents: dict[str, bytes | None] = {
@@ -471,7 +462,7 @@ class Ledger(Struct):
         return contents
 
     async def diff(self, attempts: Sequence[Attempt]) -> str:
-        """Return the changes of these attempts as one unified diff."""
+        """Return a unified diff."""
         changes = self.net(attempts).changes
         contents = find_contents(
             attempts,
@@ -490,9 +481,8 @@ class Ledger(Struct):
         return await checkpoints.take(f"{where}/{stamp()}-{moment}", paths)
 
     def _changes_since(self, attempt: Attempt, states: States) -> Iterator[Change]:
-        """Yield the changes of the step's files since these states. Saves the current
-        contents. `UNKNOWN` cannot be saved: it is no file, cannot be read or is too
-        large.
+        """Yield changes of the step's files since these states, and save their
+        contents. `UNKNOWN` cannot be saved: it is no file, unreadable or too large.
         """
         saved = save_files(self.record.root, attempt, states)
         for path, after in saved.items():
@@ -502,9 +492,9 @@ class Ledger(Struct):
     async def save_changes(
         self, attempt: Attempt, changes: Sequence[Change], private: Collection[str]
     ) -> list[Change]:
-        """Save the contents of changes between two checkpoints. Returns the changes by
-        the names that the contents have in the store, without files that are too large.
-        Contents of `private` files stay on this computer.
+        """Save contents between two checkpoints. Returns changes under the store's
+        names, without files that are too large. `private` contents stay on this
+        computer.
         """
         if not changes:
             return []
@@ -545,8 +535,8 @@ def _is_small(contents: Contents, entry: TreeEntry | None) -> bool:
 
 
 def _is_still(change: Change, now: TreeEntry | None) -> bool:
-    """True if a file is as a change left it. What could not be saved cannot be
-    compared: then any other file than the one before counts.
+    """True if a file is unchanged since. An unsaved content cannot be compared: any
+    file but the previous one counts.
     """
     if change.after == UNKNOWN:
         return now is not None and now != change.before
@@ -554,5 +544,5 @@ def _is_still(change: Change, now: TreeEntry | None) -> bool:
 
 
 def _is_text(path: str) -> bool:
-    """True if the path is UTF-8. Only such a path can be in the state of a run."""
+    """True for UTF-8. A run's state cannot have other paths."""
     return path.encode(errors="replace").decode() == path

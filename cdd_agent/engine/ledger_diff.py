@@ -1,6 +1,4 @@
-"""The net changes of attempts as a unified diff, made from the contents that the ledger
-has saved.
-"""
+"""Attempts' net changes as a unified diff of saved contents."""
 
 from __future__ import annotations
 
@@ -18,12 +16,13 @@ from cdd_agent.files.text import decode_versions
 from cdd_agent.git.command import Git
 from cdd_agent.git.diff import TreeEntry
 from cdd_agent.git.restore import Contents
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 _LONGEST = 2_000_000
-"""Characters of a diff; more is for other tools."""
-_ONE_SIDED = re.compile(r'^diff --git ("?)([ab])/(.*?)\1 \1\2/\3\1$', re.MULTILINE)
-"""What git writes for a file that only one of two folders has."""
+"""In characters."""
+_ONE_SIDED = Pattern(r'^diff --git ("?)([ab])/(.*?)\1 \1\2/\3\1$', re.MULTILINE)
+"""git's header for a file that only one folder has."""
 _LINK, _EXECUTABLE = "120000", "100755"
 
 
@@ -33,10 +32,9 @@ async def diff_changes(
     contents: Contents,
     charsets: Charsets,
 ) -> str:
-    """Return the difference; of a very long one, the beginning. Files whose contents
-    are on another computer are only named. Text in another encoding is shown as UTF-8.
-    `folder` is for the files that git compares. Raises `GitUnusable`, or `BadInput` if
-    the disk refuses.
+    """Return the diff, shortened if very long. Files with contents on another computer
+    are only named. Text is shown as UTF-8. git compares in `folder`. Raises
+    `GitUnusable`, or `BadInput` if the disk refuses.
     """
     complete: list[NetChange] = []
     lines: list[str] = []
@@ -57,8 +55,8 @@ async def diff_changes(
                 (place / side).mkdir()
             versions = [(place / "a" / one.path, one.before) for one in complete]
             versions += [(place / "b" / one.path, one.after) for one in complete]
-            # links come last: a ledger from another computer may name a file behind
-            # one, and nothing must be written through it
+            # links last: a ledger from another computer may name a file behind one, and
+            # nothing must be written through it
             for path, entry in sorted(versions, key=_is_link):
                 _write(path, entry, contents)
             for one in complete:
@@ -101,8 +99,8 @@ def _git(place: Path) -> Git:
 
 
 def _write_as_utf8(path: PurePosixPath, folder: Path, charsets: Charsets) -> None:
-    """Replace both versions of a file by their texts, where git would show other
-    characters, or none. A change of the encoding alone stays one of bytes.
+    """Decode both versions where git would show wrong characters or none. A change of
+    encoding alone stays binary.
     """
     places = [folder / side / path for side in ("a", "b")]
     data = [_read_small(place) for place in places]

@@ -1,4 +1,4 @@
-"""Functions on the entries of a ledger. They read nothing from the project."""
+"""Functions on ledger entries, without access to the project."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.diff import Change, TreeEntry
 
 DIALOGUE = "dialogue"
-"""The cause of an entry that drops all calls of an attempt."""
+"""Cause of an entry that drops all calls of an attempt."""
 _NOT_RUNNING = (EntryKind.BEGIN, EntryKind.COMMAND, EntryKind.CHECK, EntryKind.RESTORED)
-"""Entries after which no command of the attempt is running."""
+"""After these, no command of the attempt runs."""
 
 
 # Entries
 
 
 def in_order(attempts: Iterable[Attempt]) -> list[LedgerEntry]:
-    """Return the valid entries of these attempts, in the order of time."""
+    """Return valid entries by time."""
     entries = [entry for attempt in attempts for entry in attempt.entries]
     return without_withdrawn(sorted(entries, key=lambda entry: entry.at))
 
 
 def current_entries(attempt: Attempt) -> list[LedgerEntry]:
-    """Return the valid entries since the attempt began, or last continued."""
+    """Return valid entries since the attempt began or continued."""
     entries = attempt.entries
     begins = [
         place for place, entry in enumerate(entries) if entry.kind is EntryKind.BEGIN
@@ -46,9 +46,7 @@ def last_restoring(attempts: Iterable[Attempt]) -> LedgerEntry | None:
 
 
 def final_restoring(attempts: Iterable[Attempt]) -> LedgerEntry | None:
-    """Return the entry of the last restoring. None if an attempt began or changed a
-    file after it.
-    """
+    """None if an attempt began or changed a file afterwards."""
     for entry in reversed(in_order(attempts)):
         if entry.kind is EntryKind.RESTORED:
             return entry
@@ -58,7 +56,7 @@ def final_restoring(attempts: Iterable[Attempt]) -> LedgerEntry | None:
 
 
 def find_commands(attempts: Iterable[Attempt]) -> tuple[str, ...]:
-    """Return the commands of the model that ran or were started, each once."""
+    """Return distinct commands of the model that were started."""
     commands: dict[str, None] = {}
     for entry in in_order(attempts):
         # a check has no call
@@ -72,7 +70,7 @@ def find_commands(attempts: Iterable[Attempt]) -> tuple[str, ...]:
 
 
 def own_paths(entries: Iterable[LedgerEntry]) -> frozenset[str]:
-    """Return the files that belong to a step because it changed them."""
+    """Return files that belong to a step because it changed them."""
     return frozenset(
         change.path
         for entry in without_withdrawn(entries)
@@ -82,7 +80,7 @@ def own_paths(entries: Iterable[LedgerEntry]) -> frozenset[str]:
 
 
 def private_paths(attempt: Attempt) -> frozenset[str]:
-    """Return the files of an attempt whose contents stay on this computer."""
+    """Return files whose contents stay on this computer."""
     return frozenset(path for entry in attempt.entries for path in entry.private)
 
 
@@ -90,8 +88,8 @@ def private_paths(attempt: Attempt) -> frozenset[str]:
 
 
 def changes_by_path(attempt: Attempt) -> dict[str, Change]:
-    """Return the change of each file while an attempt ran, whoever changed it. A file
-    may have its first content again at the end.
+    """Return each file's change during an attempt, by anyone. The content may end as it
+    began.
     """
     entries = in_order([attempt])
     others = first_to_last(
@@ -104,7 +102,7 @@ def changes_by_path(attempt: Attempt) -> dict[str, Change]:
 
 
 def changed_by_commands(attempts: Iterable[Attempt]) -> frozenset[str]:
-    """Return the files that commands, not checks, of these attempts changed."""
+    """Return files changed by commands, not checks."""
     return frozenset(
         change.path
         for entry in in_order(attempts)
@@ -114,8 +112,8 @@ def changed_by_commands(attempts: Iterable[Attempt]) -> frozenset[str]:
 
 
 def made_changes(entries: Iterable[LedgerEntry]) -> Iterator[tuple[str, Change]]:
-    """Yield the time and the change of each file that a run changed, restored, undid
-    or redid.
+    """Yield time and change of each file that a run changed, restored, undid or
+    redid.
     """
     undos: dict[str, tuple[Change, ...]] = {}
     for entry in without_withdrawn(entries):
@@ -134,7 +132,7 @@ def made_changes(entries: Iterable[LedgerEntry]) -> Iterator[tuple[str, Change]]
 
 
 def first_to_last(changes: Iterable[Change]) -> list[Change]:
-    """Return one change for each path, from its first state to its last."""
+    """Merge changes to one for each path, from first to last state."""
     joined: dict[str, Change] = {}
     for change in changes:
         first = joined.get(change.path, change)
@@ -143,7 +141,6 @@ def first_to_last(changes: Iterable[Change]) -> list[Change]:
 
 
 def reverse(changes: Iterable[Change]) -> list[Change]:
-    """Return the changes that undo these."""
     return [Change(change.path, change.after, change.before) for change in changes]
 
 
@@ -151,7 +148,7 @@ def reverse(changes: Iterable[Change]) -> list[Change]:
 
 
 def was_cut(attempt: Attempt) -> bool:
-    """True if a kill stopped a command or a check of the attempt."""
+    """True if a kill stopped a command or check."""
     is_running = False
     for entry in attempt.entries:
         if entry.kind is EntryKind.STARTED:
@@ -162,7 +159,7 @@ def was_cut(attempt: Attempt) -> bool:
 
 
 def last_started_call(attempt: Attempt) -> int | None:
-    """Return the number of the last call whose command was started."""
+    """Return the last call whose command was started."""
     started = None
     for entry in attempt.all_entries:
         if entry.kind is EntryKind.DROPPED and entry.by == DIALOGUE:
@@ -173,9 +170,7 @@ def last_started_call(attempt: Attempt) -> int | None:
 
 
 def commands_to_redo(attempt: Attempt) -> dict[int, LedgerEntry]:
-    """Return the commands of the attempt that changed files of the step, by the numbers
-    of their calls.
-    """
+    """Return call → its command's changes to files of the step."""
     commands: dict[int, LedgerEntry] = {}
     for entry in attempt.all_entries:
         if entry.call is None:
@@ -198,9 +193,7 @@ def last_tree(entries: Sequence[LedgerEntry]) -> Checkpoint | None:
 
 
 def tree_after(attempt: Attempt) -> Checkpoint | None:
-    """Return the checkpoint of the project as the attempt left it. None if files were
-    written after the last checkpoint.
-    """
+    """None if files were written after the last checkpoint."""
     entries = without_withdrawn(attempt.entries)
     if written_since_tree(entries):
         return None
@@ -208,7 +201,7 @@ def tree_after(attempt: Attempt) -> Checkpoint | None:
 
 
 def written_since_tree(entries: Iterable[LedgerEntry]) -> dict[str, TreeEntry | None]:
-    """Return the files that the step wrote after the last checkpoint, by path."""
+    """Return files that the step wrote after the last checkpoint."""
     written: dict[str, TreeEntry | None] = {}
     for entry in entries:
         if entry.tree is not None:

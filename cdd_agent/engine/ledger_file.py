@@ -1,14 +1,13 @@
-"""The file of a step's ledger: one line for each entry, only ever appended to.
+"""A step's ledger file, `.cdd/runs/SLUG/step-02/ledger.jsonl`, which is only appended
+to.
 
-`.cdd/runs/SLUG/step-02/ledger.jsonl` says what the attempts at a step changed, and what
-caused each change. The first line names the version of the format. Each other line is
-an `LedgerEntry` as JSON. docs/reference/records.md describes it.
+The first line names the format's version; each other line is an `LedgerEntry` in JSON.
+docs/reference/records.md describes it.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from io import FileIO
@@ -22,12 +21,13 @@ from cdd_agent.files.json_file import Damaged, as_short_json, stamp
 from cdd_agent.files.regular_files import open_file
 from cdd_agent.git.checkpoint import Checkpoint, name_in_json, path_of_name
 from cdd_agent.git.diff import Change
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 VERSION = 1
 _CHUNK = 1 << 16
 _HEADER = b'{"ledger":%d}\n' % VERSION
-_TIME = re.compile(rb'"at":"([0-9]{8}T[0-9]{12})"')
+_TIME = Pattern(rb'"at":"([0-9]{8}T[0-9]{12})"')
 _DATE = len("20261126T")
 
 
@@ -73,64 +73,56 @@ _WITHIN = (
     EntryKind.FOUND,
     EntryKind.DROPPED,
 )
-"""Entries that come after the beginning of their attempt, in the same ledger."""
+"""Entries after their attempt's beginning, in the same ledger."""
 
 
 class LedgerEntry(Struct, frozen=True, omit_defaults=True):
-    """One entry of a ledger."""
-
     kind: EntryKind
     attempt: int = 0
-    """0 for an undo and a redo."""
+    """0 for undo and redo."""
     at: str = ""
-    """UTC, as `20261126T221500123456`: sorts by time."""
+    """UTC, as `20261126T221500123456`: sortable."""
     by: str = ""
-    """The command, the check, or the id of the undo. Outside of tickets also the work
-    or the action.
-    """
+    """The command, check or undo's id; outside of tickets also the work or action."""
     conversation: str = ""
-    """The name of the conversation whose turn begins. Only outside of tickets."""
+    """The conversation whose turn begins. Only outside of tickets."""
     call: int | None = None
-    """The number of the call of a tool within the attempt, from 0."""
+    """The tool call within the attempt, from 0."""
     changes: tuple[Change, ...] = ()
-    """Changes that belong to the step. Each content is in the store of the run."""
+    """Changes of the step, with contents in the run's store."""
     others: tuple[Change, ...] = ()
-    """Changes of files that the step neither declares nor wrote. They are kept."""
+    """Changes to files that the step neither declares nor wrote. They are kept."""
     private: tuple[str, ...] = ()
-    """Files that git ignores and that the attempt may change: their contents stay on
-    this computer.
-    """
+    """Ignored files that the attempt may change. Contents stay on this computer."""
     kept: tuple[str, ...] = ()
-    """Files that are not restored, because they were edited."""
+    """Files not restored because they were edited."""
     merged: tuple[str, ...] = ()
     """Files in `changes` that keep a later edit."""
     ignored: tuple[str, ...] = ()
-    """Ignored files that a command changed and that the ledger does not cover."""
+    """Ignored files, outside the ledger, that a command changed."""
     tree: Checkpoint | None = None
-    """The project after this entry, if it was inspected."""
+    """The project after this entry, if inspected."""
 
 
 class _Header(Struct, frozen=True):
-    """The first line. Later versions may say more in it."""
+    """The first line. Later versions may extend it."""
 
     ledger: int
 
 
 class LedgerTooNew(Damaged):
-    """The ledger was written by a later version of this program."""
+    """A later version of this program wrote the ledger."""
 
     refusal = Refusal.WRITTEN_BY_NEWER
 
 
 class LedgerFile(Struct, frozen=True):
-    """The ledger of one step, or of one attempt in a separate tree."""
+    """The ledger of a step, or of an attempt in a separate tree."""
 
     path: Path
 
     def append(self, entry: LedgerEntry) -> LedgerEntry:
-        """Add an entry; it survives a power cut. Returns it with its time. Raises
-        `NotWritten`.
-        """
+        """Add an entry durably. Returns it with its time. Raises `NotWritten`."""
         entry = msgspec.structs.replace(entry, at=entry.at or self._next_time(entry))
         try:
             self._append(_encode(entry))
@@ -139,8 +131,8 @@ class LedgerFile(Struct, frozen=True):
         return entry
 
     def _next_time(self, entry: LedgerEntry) -> str:
-        """Return the time of a new entry. An attempt begins, and files are restored,
-        after all that the ledgers of the run have, also if the clock was set back.
+        """Beginnings and restorings follow everything in the run's ledgers, even if the
+        clock was changed.
         """
         now = stamp()
         if entry.kind in _WITHIN:
@@ -152,7 +144,7 @@ class LedgerFile(Struct, frozen=True):
         return max([now, *times])
 
     def write(self, entries: Iterable[LedgerEntry]) -> None:
-        """Write all entries at once; each has its time. Raises `NotWritten`."""
+        """Replace the file by entries that have times. Raises `NotWritten`."""
         write_atomic(self.path, encode_ledger(entries))
 
     def _append(self, line: bytes) -> None:
@@ -170,8 +162,8 @@ class LedgerFile(Struct, frozen=True):
             sync_folder(self.path.parent)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """Return all entries. A last line that a killed process left unfinished does
-        not count. Raises `Damaged`, or `LedgerTooNew`.
+        """An unfinished last line of a killed process is ignored. Raises `Damaged` or
+        `LedgerTooNew`.
         """
         lines = read_ledger(self.path).split(b"\n")[:-1]
         return tuple(self._read(lines))
@@ -186,7 +178,7 @@ class LedgerFile(Struct, frozen=True):
                 entry = _decode(line)
             except (ValueError, RecursionError) as error:
                 raise Damaged(self.path, f"line {number}: {error}") from error
-            # a clock that was set back does not change the order
+            # entries stay in order if the clock was changed
             last = max(last, entry.at)
             yield msgspec.structs.replace(entry, at=last)
 
@@ -204,7 +196,6 @@ class LedgerFile(Struct, frozen=True):
 
 
 def encode_ledger(entries: Iterable[LedgerEntry]) -> bytes:
-    """Return the content of the file of a ledger."""
     lines = (_encode(entry) for entry in entries)
     return _HEADER + b"".join(lines)
 
@@ -218,7 +209,7 @@ def _encode(entry: LedgerEntry) -> bytes:
 
 
 def _decode(line: bytes) -> LedgerEntry:
-    """Raises `ValueError` for one that is no entry."""
+    """Raises `ValueError` if the line is no entry."""
     entry = msgspec.json.decode(line, type=LedgerEntry)
     others = tuple(
         msgspec.structs.replace(change, path=path_of_name(change.path))
@@ -236,8 +227,8 @@ def _times(place: Path) -> Iterator[str]:
 
 
 def read_ledger(place: Path) -> bytes:
-    """Return the content of a ledger; empty if there is none. Raises `Damaged` for what
-    is no regular file, or cannot be read.
+    """Return the content; empty if there is no file. Raises `Damaged` if it is
+    unreadable or not a regular file.
     """
     try:
         with open_file(place) as file:
@@ -249,8 +240,8 @@ def read_ledger(place: Path) -> bytes:
 
 
 def expect_inside(paths: Iterable[str]) -> None:
-    """Raise `ValueError` for a path that leads out of the project, or to files of git
-    or of a run: a ledger may come from another computer.
+    """Raise `ValueError` for paths outside the project, or of git or a run: a ledger
+    may come from another computer.
     """
     for path in map(PurePosixPath, paths):
         parts = tuple(part.lower() for part in path.parts)

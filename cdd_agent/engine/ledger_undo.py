@@ -1,5 +1,5 @@
-"""The undo of attempts, and its redo: entered in a ledger before files are changed, so
-that each can be killed and repeated.
+"""Undo and redo of attempts, entered in a ledger before files change, so that both
+survive a kill and can be repeated.
 """
 
 from cdd_agent.engine.ledger_entries import reverse
@@ -10,15 +10,13 @@ from cdd_agent.git.restore import RestoreResult
 
 
 def enter_undo(restorer: Restorer, file: LedgerFile, undo: str) -> LedgerEntry:
-    """Return the entry of an undo that is about to be made, or was begun. Raises
-    `CheckpointGone`.
-    """
+    """Return the entry of a new or begun undo. Raises `CheckpointGone`."""
     entry = _find_undo(file, undo)
     if entry is not None:
         return entry
     plan = restorer.plan_undo()
     changes = tuple(reverse(plan.changes))
-    # a step that was skipped has perhaps no attempt
+    # a skipped step may have no attempt
     if changes:
         paths = [change.path for change in changes]
         save_files(restorer.root, restorer.attempts[0], paths)
@@ -34,8 +32,8 @@ def enter_undo(restorer: Restorer, file: LedgerFile, undo: str) -> LedgerEntry:
 
 
 def carry_out_undo(restorer: Restorer, entry: LedgerEntry) -> RestoreResult:
-    """Change files as an undo was entered. Raises `CheckpointGone`, or `BadInput` if
-    the disk refuses.
+    """Change files as entered. Raises `CheckpointGone`, or `BadInput` if the disk
+    refuses.
     """
     plan = RestorePlan(reverse(entry.changes), [*entry.kept], [*entry.merged])
     return restorer.carry_out(plan, lambda path: True)

@@ -1,6 +1,4 @@
-"""The state that a run begins with: the saved one, one rebuilt from the run's record,
-or a new one.
-"""
+"""The state that a run begins with: saved, rebuilt from the record, or new."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ from cdd_agent.tickets.store import StateOrigin, Ticket, slug_in
 
 
 class Opened(Struct, frozen=True):
-    """A state, and the events that explain its origin to the user."""
+    """A state, and events that explain its origin."""
 
     state: ExecutionState
     news: tuple[Event, ...] = ()
@@ -52,13 +50,11 @@ class Opened(Struct, frozen=True):
 def open_state(
     ticket: Ticket, plan: ImplementationPlan, record: RunRecord, *, start_over: bool
 ) -> Opened:
-    """Read the state of a run. A damaged file, or one of another ticket, is renamed and
-    rebuilt from the copy in the run's record. A missing file is rebuilt, too. No file
-    is overwritten, and a run that was begun does not start again unless the user says
-    so.
+    """Read a run's state. A damaged file, or another ticket's, is renamed and rebuilt
+    from the copy in the record; a missing one is rebuilt, too. Nothing is overwritten,
+    and a begun run restarts only if the user says so.
 
-    Raises `BadInput` for the state of another plan, or if there is nothing to rebuild
-    it from.
+    Raises `BadInput` for another plan's state, or if nothing can be rebuilt.
     """
     if start_over:
         return _start_over(ticket, plan, record)
@@ -85,7 +81,7 @@ def open_state(
         return Opened(state, (*news, warning))
     if not lacked_identities:
         return Opened(state, news)
-    # from now on the identities of the steps are saved, and there is a copy
+    # save the steps' identities, and the copy
     state = save(ticket, plan, record, state)
     if saved.is_of_earlier_version:
         text = (
@@ -104,7 +100,7 @@ def _open_without_file(
     record: RunRecord,
     news: tuple[Notice, ...],
 ) -> Opened:
-    """Rebuild a missing state from its copy. Without a copy, return a new state."""
+    """Rebuild a missing state from its copy, or return a new one."""
     shown = ticket.shown(ticket.state_path)
     try:
         copy = load_copy(ticket, plan, record)
@@ -121,8 +117,8 @@ def _open_without_file(
     if copy is None:
         return Opened(new_state(ticket.slug, plan), news)
     state = copy
-    # The file of a completed run is written after its work was found in the tree. On
-    # another branch it would keep git from switching back.
+    # A completed run's file is written once its work is found in the tree. On another
+    # branch it would prevent git from switching back.
     if copy.status is not RunStatus.COMPLETED:
         state = save(ticket, plan, record, copy)
     text = (
@@ -139,7 +135,7 @@ def renumbered(
     plan: ImplementationPlan,
     former_plan: ImplementationPlan | None = None,
 ) -> tuple[Notice, ...]:
-    """Return a notice about steps that were recognised under another number, if any."""
+    """Return a notice about renumbered steps, if any."""
     moved = []
     for old, new in renumbered_steps(before, after).items():
         former_label = former_plan.label_of(old) if former_plan else str(old)
@@ -153,7 +149,7 @@ def renumbered(
 
 
 def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
-    """Yield a notice for each finished step whose text in the plan has changed."""
+    """Yield a notice for each finished step whose text changed."""
     for number in edited_steps(plan, state):
         status = state.step(number).status
         text = (
@@ -173,11 +169,11 @@ def drift(plan: ImplementationPlan, state: ExecutionState) -> Iterator[Notice]:
 def save(
     ticket: Ticket, plan: ImplementationPlan, record: RunRecord, state: ExecutionState
 ) -> ExecutionState:
-    """Save the ticket's file first, then its copy. Returns the saved state, which has
-    the plan's next step.
+    """Save the ticket's file, then its copy. Returns the state with the plan's next
+    step.
 
-    Both files name the folder of the record. A renamed ticket has its former name there
-    until `follow_rename`.
+    Both name the record's folder; for a renamed ticket, the former one until
+    `follow_rename`.
     """
     is_over = state.status is RunStatus.COMPLETED
     state = replace(
@@ -193,8 +189,8 @@ def save(
 def _done_spec(
     ticket: Ticket, plan: ImplementationPlan, state: ExecutionState
 ) -> str | None:
-    """Return the digest of spec.yaml. None if it cannot be read, or if it has criteria
-    that the run does not know.
+    """Return spec.yaml's digest. None if unreadable, or with criteria that the run does
+    not know.
     """
     try:
         text = ticket.spec_text()
@@ -207,8 +203,8 @@ def _done_spec(
 
 
 def set_copied_state_aside(ticket: Ticket) -> tuple[Notice, ...]:
-    """Rename a state that was copied with the folder of another ticket. Returns what
-    the user has to know.
+    """Rename a state copied with another ticket's folder. Returns notices for the
+    user.
     """
     state = read_state_file(ticket.state_path)
     if state is None:
@@ -226,15 +222,13 @@ def set_copied_state_aside(ticket: Ticket) -> tuple[Notice, ...]:
 
 
 def rename_copy(record: RunRecord) -> None:
-    """Write the record's current name into the copy of the state, if the ticket was
-    renamed.
-    """
+    """Update the slug in the state's copy after a rename."""
     if slug_in(record.state) in (None, record.slug):
         return
     try:
         state = read_state_file(record.state)
     except StateUnreadable:
-        # It is of no use, which is reported when it is needed.
+        # An unusable copy is reported when needed.
         return
     if state is not None:
         save_state(replace(state, ticket_slug=record.slug), record.state)
@@ -243,8 +237,8 @@ def rename_copy(record: RunRecord) -> None:
 def load_copy(
     ticket: Ticket, plan: ImplementationPlan, record: RunRecord
 ) -> ExecutionState | None:
-    """Return the copy of the state in the run's record, matched with a plan; None if
-    there is none. Raises `BadInput`.
+    """Return the record's copy, matched with the plan; None if absent. Raises
+    `BadInput`.
     """
     state = read_state_file(record.state)
     if state is None:
@@ -258,7 +252,7 @@ def _rebuilt(
     try:
         state = load_copy(ticket, plan, record)
     except StateUnreadable:
-        # no copy can be used; the copy of another plan raises its own error
+        # another plan's copy raises its own error
         state = None
     if state is None:
         aside = set_aside(ticket.state_path)
@@ -270,7 +264,7 @@ def _rebuilt(
             refusal=Refusal.STATE_UNREADABLE,
         ) from error
     aside = choose_aside_name(ticket.state_path)
-    # a copy: after a kill there still is something to be rebuilt
+    # a copy, so that a kill leaves something to rebuild from
     write_atomic(aside, ticket.state_path.read_bytes())
     state = save(ticket, plan, record, state)
     text = (
@@ -292,9 +286,7 @@ def _rebuilt(
 def _copy(
     ticket: Ticket, plan: ImplementationPlan, record: RunRecord
 ) -> ExecutionState | None:
-    """The copy beside the ticket's own file, which is what counts: one that is torn, or
-    of another plan, is none.
-    """
+    """Return the state's copy; None if torn, or another plan's."""
     try:
         return load_copy(ticket, plan, record)
     except BadInput:
@@ -309,9 +301,7 @@ def _progress(state: ExecutionState) -> str:
 def _restore_interrupted(
     record: RunRecord, attempt: Attempt, step: int, label: str
 ) -> Event:
-    """Restore the files of an attempt that was running when its process was killed.
-    Returns the event for the user.
-    """
+    """Restore an attempt of a killed process. Returns the event for the user."""
     if not is_old(attempt):
         back = Restorer(record.root, [attempt]).restore()
         return ChangesPutBack(step, back.restored, back.kept, back.merged)
@@ -327,13 +317,11 @@ def _restore_interrupted(
 
 
 def _start_over(ticket: Ticket, plan: ImplementationPlan, record: RunRecord) -> Opened:
-    """A step that was killed in the middle of its writing is restored first: it is no
-    half of a step afterwards.
-    """
+    """A step killed while writing is restored first, so that no half of it remains."""
     try:
         state = load_state(ticket, plan) or _copy(ticket, plan, record)
     except BadInput:
-        # it is of another plan, or cannot be read: what it says is not for this one
+        # another plan's, or unreadable: irrelevant here
         state = None
     news: list[Event] = []
     for step in (

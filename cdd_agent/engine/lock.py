@@ -1,7 +1,7 @@
-"""The lock of a ticket: one process works on it. The system releases the lock when that
-process ends, for whatever reason.
+"""A ticket's lock: one process works on it. The system releases it when the process
+ends.
 
-Commands that a killed process left running are ended by the next one.
+Commands left running by a killed process are ended by the next holder.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from cdd_agent.process.ending import end_noted
 from cdd_agent.refusals.kinds import Refusal
 
 _LOOK = 0.2
-"""Seconds to wait for the lock: longer than `is_at_work` holds it."""
+"""Seconds to wait: longer than `is_at_work` holds the lock."""
 
 
 class TicketTaken(BadInput):
-    """Another process is at work on the ticket."""
+    """Another process works on the ticket."""
 
     refusal = Refusal.IN_USE
 
@@ -43,11 +43,11 @@ class TicketTaken(BadInput):
         )
         self.slug = slug
         self.who = who
-        """The process, host and time as a clause; empty if unknown."""
+        """Process, host and time as a clause; may be empty."""
 
 
 class LockGone(BadInput):
-    """The folder of the lock was removed while it was held."""
+    """The lock's folder was removed while it was held."""
 
     refusal = Refusal.LOCK_LOST
 
@@ -60,22 +60,20 @@ class LockGone(BadInput):
 
 
 class TicketLock(Struct, frozen=True):
-    """A lock held by one process. A file next to it names the process."""
+    """A file next to the lock names its process."""
 
     lock: FileLock
     holder: Path
     identity: tuple[int, int]
-    """Device and inode of the locked file. Another process could delete the file and
-    lock a new one.
-    """
+    """Device and inode: another process could delete the file and lock a new one."""
     is_lent: bool = False
     ended: int = 0
-    """The number of commands of a killed process that were still running."""
+    """Commands of a killed process that were still running."""
 
     @classmethod
     def take(cls, folder: Path, slug: str, since: str) -> Self:
-        """Take the lock. Raises `TicketTaken` if another process has it, or `BadInput`
-        if files cannot be locked, or if a command of a killed process cannot be ended.
+        """Raises `TicketTaken` if another process has the lock, or `BadInput` if files
+        cannot be locked, or a killed process's command cannot be ended.
         """
         lock, holder = FileLock(folder / "lock", timeout=_LOOK), folder / "holder.json"
         try:
@@ -97,14 +95,11 @@ class TicketLock(Struct, frozen=True):
             raise
 
     def lent(self) -> Self:
-        """Return the same lock for another part of this process, which cannot release
-        it.
-        """
+        """Return the lock for another part of this process, which cannot release it."""
         return replace(self, is_lent=True, ended=0)
 
     @property
     def news(self) -> tuple[Notice, ...]:
-        """The notices that the holder reports."""
         if not self.ended:
             return ()
         what = "A command" if self.ended == 1 else f"{self.ended} commands"
@@ -112,8 +107,8 @@ class TicketLock(Struct, frozen=True):
         return (Notice(text, Tone.WARNING, kind=NoticeKind.COMMAND_ENDED),)
 
     def check(self) -> None:
-        """Raise `LockGone` if the lock's file was deleted: another process may hold a
-        new lock.
+        """Raise `LockGone` if the file was deleted: another process may hold a new
+        lock.
         """
         if not self._is_ours:
             raise LockGone(self.holder.parent)
@@ -123,7 +118,7 @@ class TicketLock(Struct, frozen=True):
             try:
                 if self._is_ours:
                     remove(self.holder)
-            finally:  # a note that stays counts as that of a dead process
+            finally:  # a note left behind counts as a dead process's
                 self.lock.release()
 
     @property
@@ -135,12 +130,12 @@ class TicketLock(Struct, frozen=True):
 
 
 def others_at_work(folder: Path) -> dict[str, str]:
-    """Return the other tickets that run in this project now, each with its process.
-    `folder` is this ticket's record.
+    """Return other tickets that run in this project, with their processes. `folder` is
+    this ticket's record.
     """
     others = dict[str, str]()
     for holder in sorted(folder.parent.glob("*/holder.json")):
-        # several runs together are none themselves
+        # a folder of several runs is no run
         if holder.parent == folder or holder.parent.name.startswith("."):
             continue
         if is_at_work(holder.parent):
@@ -149,12 +144,12 @@ def others_at_work(folder: Path) -> dict[str, str]:
 
 
 def is_at_work(folder: Path) -> bool:
-    """True if a process works on the run with this record, as far as can be seen."""
+    """True if a process visibly works on the run."""
     if not (folder / "holder.json").exists():
         return False
     try:
         with FileLock(folder / "lock", timeout=0):
-            return False  # the process that wrote it was killed
+            return False  # its process was killed
     except Timeout:
         return True
     except (OSError, NotImplementedError):
@@ -163,7 +158,7 @@ def is_at_work(folder: Path) -> bool:
 
 
 def is_other_at_work(folder: Path) -> bool:
-    """True if another process than this one works on the run with this record."""
+    """True if another process works on the run."""
     if not is_at_work(folder):
         return False
     try:
@@ -179,9 +174,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _who(holder: Path) -> str:
-    """The holder of the lock, if it is known: a process that has just taken the lock
-    may not have written its name yet.
-    """
+    """May be unknown: a new holder may not have written its name yet."""
     try:
         note = json.loads(read_bytes(holder) or b"")
         since = datetime.fromisoformat(note["since"]).astimezone()
@@ -194,9 +187,7 @@ def _who(holder: Path) -> str:
 
 @contextmanager
 def locked(folder: Path, slug: str, emit: Emit = ignore_event) -> Iterator[None]:
-    """Hold the lock of the ticket with this record. Raises `BadInput` if another
-    process works on it.
-    """
+    """Hold the ticket's lock. Raises `BadInput` if another process works on it."""
     lock = TicketLock.take(
         folder, slug, datetime.now(UTC).replace(microsecond=0).isoformat()
     )

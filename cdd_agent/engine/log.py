@@ -1,8 +1,7 @@
-"""The log of a ticket's runs: `events.jsonl`, one event a line with its time. Lines are
-only ever added.
+"""The log of a ticket's runs, `events.jsonl`: appended events with times.
 
-Streams (replies, output of commands) and long texts (diffs) are not in it: the files of
-the attempts have them.
+It excludes streams (replies, output) and long texts (diffs), which are in the attempts'
+files.
 """
 
 import json
@@ -44,11 +43,11 @@ _NOT_LOGGED = (
 )
 _PLAN_OPENED = b'"event": "plan_opened"'
 _FORMER_EVENT = b'"event": "baseline_awaited"'
-"""An event of earlier versions that told nothing new."""
+"""An uninformative event of earlier versions."""
 _NAME_WITHIN = 200
-"""The number of bytes at the beginning of a line that hold the event's name."""
+"""Leading bytes of a line that contain the event's name."""
 _LONGEST = 4 * 1024 * 1024
-"""The number of bytes of the longest line that is read."""
+"""Longest line to read, in bytes."""
 _OLDER_KINDS = {
     "next_step": NoticeKind.WHAT_NEXT,
     "run_left": NoticeKind.WHAT_NEXT,
@@ -56,31 +55,25 @@ _OLDER_KINDS = {
     "interrupted": NoticeKind.RESUMED,
     "proposed_before": NoticeKind.RESUMED,
 }
-"""Kinds of notices in the logs of version 0.1 that have another name now and on which
-something depends.
-"""
+"""Version 0.1's names for kinds of notices that still matter."""
 
 
 class LogEntry(Struct, frozen=True):
-    """One event and its time."""
-
     time: datetime
     event: Event
 
 
 class RunLog(Struct, frozen=True):
-    """The log in one file, which need not exist. Only the holder of the ticket's lock
-    adds to it.
-    """
+    """The log file may be absent. Only the holder of the ticket's lock writes it."""
 
     path: Path
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def add(self, event: Event) -> None:
-        """Write one line at once. A line that a killed process left unfinished is ended
-        first, so that it damages no other.
+        """Write a line at once. An unfinished line of a killed process is ended first,
+        so that it damages no other.
 
-        Raises `BadInput` when the disk refuses.
+        Raises `BadInput` if the disk refuses.
         """
         if isinstance(event, _NOT_LOGGED):
             return
@@ -90,17 +83,17 @@ class RunLog(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """The number of bytes so far."""
+        """In bytes."""
         try:
             return self.path.stat().st_size
         except OSError:
             return 0
 
     def decoded_lines(self, size: int | None = None) -> Iterator[LogEntry | None]:
-        """Yield each line as an entry; None for a damaged line, or for an event that
-        this version does not know. `size`: read only the lines in these first bytes.
+        """Yield each line's entry; None if damaged or of an unknown event. `size`
+        limits the bytes.
 
-        Raises `BadInput` when the file cannot be read.
+        Raises `BadInput` if the file is unreadable.
         """
         read = 0
         for line in read_lines(self.path, _LONGEST):
@@ -111,17 +104,14 @@ class RunLog(Struct, frozen=True):
                 yield _decode(line)
 
     def entries(self) -> Iterator[LogEntry]:
-        """Yield the entries without damaged lines. Raises `BadInput` when the file
-        cannot be read.
-        """
+        """Skip damaged lines. Raises `BadInput` if the file is unreadable."""
         for entry in self.decoded_lines():
             if entry is not None:
                 yield entry
 
     def latest(self, most: int) -> list[LogEntry]:
-        """Return the current run's entries in the last `most` bytes, without the plans
-        that were opened, which can be long. Raises `BadInput` when the file cannot be
-        read.
+        """Return the current run's entries in the last `most` bytes, except opened
+        plans, which can be long. Raises `BadInput` if the file is unreadable.
         """
         entries: list[LogEntry] = []
         for line in read_tail(self.path, most):
@@ -136,8 +126,6 @@ class RunLog(Struct, frozen=True):
 
 
 class _Stamp(Struct):
-    """The part of a line that is not the event."""
-
     time: Annotated[datetime, Meta(tz=True)]
 
 
@@ -162,7 +150,7 @@ def _decode(line: bytes) -> LogEntry | None:
 
 
 def _decode_notice(line: bytes) -> LogEntry | None:
-    """Read a notice of another version, whose kind is unknown or under `about`."""
+    """Read another version's notice, whose kind is unknown or under `about`."""
     if b'"event": "notice"' not in line[:_NAME_WITHIN]:
         return None
     try:
@@ -209,16 +197,16 @@ def _shorten(event: Event) -> Event:
 
 
 class StepFolders:
-    """The numbers of the steps' folders. The log has the numbers that steps had at the
-    time, and the openings of plans say which folder is whose.
+    """The steps' folders. Log numbers are those at the time; opened plans map them to
+    folders.
     """
 
     def __init__(self) -> None:
         self._folders: dict[int, int] = {}
 
     def folder_of(self, event: Event) -> int:
-        """Return the folder of the event's step; 0 if it is about no step. Events must
-        come in the order of the log.
+        """Return the event's folder; 0 if it is about no step. Events must come in log
+        order.
         """
         if isinstance(event, PlanOpened):
             self._folders = {
@@ -229,7 +217,7 @@ class StepFolders:
 
 
 def with_folders(entries: Iterable[LogEntry]) -> Iterator[tuple[LogEntry, int]]:
-    """Yield each entry with the number of its step's folder."""
+    """Yield entries with their steps' folders."""
     folders = StepFolders()
     for entry in entries:
         yield entry, folders.folder_of(entry.event)

@@ -1,6 +1,4 @@
-"""The content of a run's log, read in one pass. The report, costs
-and the last prompt are views of it.
-"""
+"""A run's log, read in one pass for the report, costs and last prompt."""
 
 from collections.abc import Iterable, Mapping
 
@@ -21,40 +19,38 @@ from cdd_agent.events.ticket_events import PlanOpened
 
 
 class LoggedAttempt(Struct):
-    """The log's content about one attempt. Dictionaries are used as ordered sets."""
+    """Log content about an attempt. Dictionaries serve as ordered sets."""
 
     notes: tuple[str, ...] = ()
-    """Points of its last check for the user to look at."""
+    """Remarks of its last check for the user."""
     left_out: dict[LeftOut, None] = field(default_factory=dict)
-    """The changes that the user did not take."""
+    """Changes that the user did not accept."""
     edited: dict[str, None] = field(default_factory=dict)
     """Files whose proposed content the user edited."""
 
 
 class LoggedStep(Struct):
-    """The log's content about one step."""
+    """Log content about a step."""
 
     attempts: dict[int, LoggedAttempt] = field(default_factory=dict)
     models: dict[str, None] = field(default_factory=dict)
-    """The models whose replies it got."""
+    """Models that replied."""
     refusals: dict[str, None] = field(default_factory=dict)
-    """The user's reasons for taking nothing of a change."""
+    """The user's reasons for refusing whole changes."""
 
     def attempt(self, number: int) -> LoggedAttempt:
         return self.attempts.get(number, LoggedAttempt())
 
 
 class LoggedRun(Struct, frozen=True):
-    """The current run, as the log has it. Steps are known by the numbers of their
-    folders.
-    """
+    """The current run in the log, by folder numbers of steps."""
 
     steps: Mapping[int, LoggedStep]
     efforts: Mapping[int, RunEffort]
-    """Includes steps that are no longer in the plan."""
+    """Includes steps removed from the plan."""
     last_prompt: PromptMade | None
     damaged_lines: int
-    """Lines that are damaged, or of an event that this version does not know."""
+    """Damaged lines, and unknown events."""
 
     @property
     def effort(self) -> RunEffort:
@@ -65,7 +61,7 @@ class LoggedRun(Struct, frozen=True):
 
     @classmethod
     def read(cls, log: RunLog) -> "LoggedRun":
-        """Read the whole log. Raises `BadInput` when the file cannot be read."""
+        """Raises `BadInput` if the file is unreadable."""
         reading = _LogPass()
         return reading.of_entries(reading.whole(log.decoded_lines()))
 
@@ -79,14 +75,14 @@ class _LogPass:
         self._tally = EffortTally()
         self._steps: dict[int, LoggedStep] = {}
         self._attempts: dict[int, int] = {}
-        """For each step, the number of its current attempt."""
+        """Step → its current attempt."""
         self._asked: dict[int, str] = {}
-        """For each step, the model that was asked last."""
+        """Step → the model asked last."""
         self._last_prompt: PromptMade | None = None
         self._damaged = 0
 
     def whole(self, lines: Iterable[LogEntry | None]) -> Iterable[LogEntry]:
-        """Yield the entries, and count the lines that are none."""
+        """Yield entries, and count damaged lines."""
         for entry in lines:
             if entry is None:
                 self._damaged += 1
@@ -116,7 +112,7 @@ class _LogPass:
             case ReplyFinished(step=int()) if self._asked.get(folder):
                 self._step(folder).models[self._asked[folder]] = None
             case ChangesReviewed(reason="") as answer:
-                # the answer is logged again if the step was interrupted
+                # the answer is logged again after an interruption
                 self._attempt(folder).left_out |= dict.fromkeys(answer.left_out)
                 self._attempt(folder).edited |= dict.fromkeys(answer.edited)
             case ChangesReviewed(reason=reason):

@@ -1,11 +1,10 @@
-"""The work of completed steps that the project's tree does not have: another branch is
+"""Finds work of completed steps that the project's tree lacks: another branch is
 checked out, or files were reset, stashed or removed.
 
-The state names the files of each step. The ledgers know what each file was before and
-after a step, whoever changed it, and so whether a run itself left a file as it is: a
-later step may delete or revert it on purpose, also one of another ticket. Without a
-record, only the existence of the files counts. Only for files of tests that no step
-changed the checkpoints are asked.
+The state names each step's files. Ledgers know each file before and after a step,
+whoever changed it, and so whether a run left it as it is: a later step, also of another
+ticket, may delete or revert it on purpose. Without a record, only existence counts.
+Checkpoints are read only for test files that no step changed.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode.test_files import CODE
 
 _LARGEST_READ = 5_000_000
-"""Bytes of a file that are read. A larger file counts by its existence."""
+"""Larger files, in bytes, count by existence only."""
 _MOST_RESULTS = 2_000_000
-"""Results of tests that are read, those of the last steps first."""
+"""Most test results to read, latest steps first."""
 _MOST_COMPARED = 200
-"""Edited test files whose tests are compared."""
+"""Most edited test files to compare."""
 _MOST_LOOKUPS = 100
-"""Checkpoints that are read to find out what became of tests."""
+"""Most checkpoints to read for the fate of tests."""
 
 
 async def find_missing_work(
@@ -56,8 +55,8 @@ async def find_missing_work(
     record: RunRecord,
     ledger: Ledger,
 ) -> tuple[MissingWork, ...]:
-    """Return the steps of the plan whose work is not in the record's tree, with their
-    files and tests. Raises `BadInput` for a record that is damaged.
+    """Return steps whose work is not in the record's tree, with files and tests. Raises
+    `BadInput` for a damaged record.
     """
     steps = accepted(state)
     if not steps:
@@ -71,7 +70,7 @@ async def find_missing_work(
 
 
 class FilesSince(Struct, frozen=True):
-    """The differences between the files of the steps and what the run left."""
+    """Differences between the steps' files and the run's result."""
 
     missing: tuple[MissingWork, ...] = ()
     changed: tuple[ChangedFiles, ...] = ()
@@ -80,8 +79,8 @@ class FilesSince(Struct, frozen=True):
 def compare_files(
     plan: ImplementationPlan, state: ExecutionState, record: RunRecord
 ) -> FilesSince:
-    """Compare the files alone, by the ledgers and the disk: without git, and without
-    the lock of the ticket. Raises `BadInput` for a record that is damaged.
+    """Compare files by ledgers and disk, without git and the ticket's lock. Raises
+    `BadInput` for a damaged record.
     """
     steps = accepted(state)
     attempts = [record.attempt(step.folder, step.attempts) for step in steps]
@@ -100,9 +99,8 @@ def compare_files(
 
 
 def count_changed_files(state: ExecutionState, record: RunRecord) -> int:
-    """Return how many files of the steps are gone or have another content since. A file
-    counts as the same if the disk says that nothing has happened to it since. Raises
-    `BadInput` for a record that is damaged.
+    """Count files of steps that are gone or changed. A file is unchanged if its status
+    on disk is. Raises `BadInput` for a damaged record.
     """
     steps = accepted(state)
     if not any(_may_have_changed(record.root, step) for step in steps):
@@ -132,22 +130,22 @@ def _may_have_changed(root: Path, step: StepExecution) -> bool:
 
 class _Touch(Struct, frozen=True):
     position: int
-    """Position of the step in the order in which the steps ended."""
+    """Position of the step in the order of ends."""
     path: str
     exists: bool
     """False if the step deleted the file."""
     change: Change | None
-    """The contents before and after; None if there is no record of them."""
+    """None if there is no record."""
 
 
 class _Version(Struct, frozen=True):
-    """A file as the tree has it now, or as a step found it."""
+    """A file now, or as a step found it."""
 
     exists: bool
     content: bytes | None = None
-    """None if the content was not read."""
+    """None if it was not read."""
     entry: TreeEntry | None = None
-    """What a step found, whose content is not read."""
+    """The file that a step found, unread."""
 
     def matches(self, entry: TreeEntry | None) -> bool:
         if entry is None or not self.exists:
@@ -169,14 +167,14 @@ class _Version(Struct, frozen=True):
 
 
 class _Tree(Struct):
-    """The project's current tree. Paths are texts: a run can have thousands."""
+    """The current tree. Paths are strings: a run can have thousands."""
 
     root: Path
     _folders: dict[str, str | None] = field(default_factory=dict)
     _versions: dict[str, _Version] = field(default_factory=dict)
 
     def without_links(self, path: str) -> str:
-        """Return the path of the file itself if its folder is a link."""
+        """Resolve links in the file's folder."""
         folder, _, name = path.rpartition("/")
         if folder not in self._folders:
             self._folders[folder] = self._resolve(folder)
@@ -186,9 +184,7 @@ class _Tree(Struct):
         return name if real_folder == "." else f"{real_folder}/{name}"
 
     def _resolve(self, folder: str) -> str | None:
-        """Return a folder without links; None if it leads out of the project, or in a
-        circle.
-        """
+        """Resolve a folder; None if it leads outside, or in a circle."""
         try:
             target, top = (self.root / folder).resolve(), self.root.resolve()
         except (OSError, RuntimeError):
@@ -198,7 +194,7 @@ class _Tree(Struct):
         )
 
     def look(self, path: str) -> _Version:
-        """Read a file. A file that cannot be read exists."""
+        """An unreadable file exists."""
         if path not in self._versions:
             self._versions[path] = _read(f"{self.root}/{path}")
         return self._versions[path]
@@ -216,30 +212,28 @@ def _read(place: str) -> _Version:
     except ValueError:
         pass
     except OSError as error:
-        # also behind links in a circle nothing can be
+        # also circular links lead nowhere
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
             return _Version(exists=False)
     return _Version(exists=True)
 
 
 class _Kind(StrEnum):
-    """The fields of `MissingWork` for files."""
-
     MISSING = "missing"
     REVERTED = "reverted"
     RESTORED = "restored"
 
 
 class _Loss(Struct, frozen=True):
-    """A file that is not as the steps left it."""
+    """A file that differs from what the steps left."""
 
     kind: _Kind
     place: str
     touches: tuple[_Touch, ...]
-    """The changes that are lost. The last one is the last that was made."""
-    found: _Version
+    """The lost changes, the last one last."""
+    version: _Version
     until: int
-    """Position of the last step before it was found so."""
+    """Position of the last step before the loss was found."""
 
 
 def _find_losses(
@@ -247,18 +241,18 @@ def _find_losses(
 ) -> list[_Loss]:
     losses = []
     for place, touches in files.items():
-        now = tree.look(place)
+        version = tree.look(place)
         if not touches[-1].exists:
-            if now.exists and not _is_respelled(tree.root, place, files):
+            if version.exists and not _is_respelled(tree.root, place, files):
                 last_touches = (touches[-1],)
-                losses.append(_Loss(_Kind.RESTORED, place, last_touches, now, last))
+                losses.append(_Loss(_Kind.RESTORED, place, last_touches, version, last))
             continue
         chain = _since_deletion(touches)
         losses += _losses_between(place, chain)
-        lost = _lost_touches(chain, now)
+        lost = _lost_touches(chain, version)
         if lost:
-            kind = _Kind.REVERTED if now.exists else _Kind.MISSING
-            losses.append(_Loss(kind, place, lost, now, last))
+            kind = _Kind.REVERTED if version.exists else _Kind.MISSING
+            losses.append(_Loss(kind, place, lost, version, last))
     return losses
 
 
@@ -282,8 +276,8 @@ def _losses_between(place: str, chain: Sequence[_Touch]) -> Iterator[_Loss]:
 
 
 def _lost_touches(chain: Sequence[_Touch], version: _Version) -> tuple[_Touch, ...]:
-    """Return the changes of a file that are not in the version that was found.
-    Something else than a content from before them is an edit, and has them.
+    """Return the changes that a version lacks. A version unlike all earlier contents is
+    an edit, and lacks none.
     """
     last = chain[-1].change
     if last is not None and version.matches(last.after):
@@ -301,8 +295,8 @@ def _lost_touches(chain: Sequence[_Touch], version: _Version) -> tuple[_Touch, .
 def _is_respelled(
     root: Path, place: str, files: Mapping[str, Sequence[_Touch]]
 ) -> bool:
-    """True if a deleted file is only another spelling of one that the steps made, on a
-    disk that does not tell them apart.
+    """True if a deleted file is another spelling of an existing one, on a disk that
+    ignores the difference.
     """
     for other, touches in files.items():
         is_like = other != place and comparable(other) == comparable(place)
@@ -311,18 +305,18 @@ def _is_respelled(
     return False
 
 
-# What runs themselves made of files
+# Changes of files by runs
 
 
 class _Work(Struct, frozen=True):
     record: RunRecord
     tree: _Tree
     files: dict[str, list[_Touch]]
-    """By path, the steps that changed it."""
+    """Path → steps that changed it."""
     changes: list[dict[str, Change]]
-    """By the positions of the steps, what became of each file while they ran."""
+    """By position: each file's change during the step."""
     ends: list[str]
-    """By the positions of the steps, when they ended; empty if that is not known."""
+    """By position: when the step ended; may be empty."""
 
     @classmethod
     def read(
@@ -347,14 +341,14 @@ class _Work(Struct, frozen=True):
         return cls(record, tree, files, changes, ends)
 
     def find_losses(self) -> list[_Loss]:
-        """Return what is lost, without the files that a run itself left so: by its
-        check, by a command, or because they were reverted or deleted on purpose.
+        """Return losses, except those that a run caused: by a check, a command, or a
+        deliberate reversal or deletion.
         """
         last = len(self.changes) - 1
         losses = []
         for loss in _find_losses(self.tree, self.files, last):
             change = self.last_change(loss.place, loss.until)
-            if change is None or not loss.found.matches(change.after):
+            if change is None or not loss.version.matches(change.after):
                 losses.append(loss)
         if not losses:
             return []
@@ -362,23 +356,23 @@ class _Work(Struct, frozen=True):
         return [
             loss
             for loss in losses
-            if not self._is_by_others(loss.touches[-1], loss.found, others)
+            if not self._is_by_others(loss.touches[-1], loss.version, others)
         ]
 
     def find_edits(self) -> list[_Touch]:
-        """Return the last change of each file that has another content since, which no
-        run gave it, not even a failed step, and which is not one from before the steps.
+        """Return the last change of each file whose current content no run made, and
+        that no step found.
         """
         last = len(self.changes) - 1
         edits: dict[str, _Touch] = {}
         for place, touches in self.files.items():
-            touch, now = touches[-1], self.tree.look(place)
+            touch, version = touches[-1], self.tree.look(place)
             is_known = touch.exists and touch.change is not None
-            if not is_known or not now.exists or now.content is None:
+            if not is_known or not version.exists or version.content is None:
                 continue
             change = self.last_change(place, last)
-            is_left = change is not None and now.matches(change.after)
-            if not is_left and not _lost_touches(_since_deletion(touches), now):
+            is_left = change is not None and version.matches(change.after)
+            if not is_left and not _lost_touches(_since_deletion(touches), version):
                 edits[place] = touch
         if not edits:
             return []
@@ -390,7 +384,7 @@ class _Work(Struct, frozen=True):
         ]
 
     def last_change(self, place: str, until: int) -> Change | None:
-        """Return the last change of a file by a step up to this position."""
+        """Return a file's last change by steps up to this position."""
         for position in reversed(range(until + 1)):
             if place in self.changes[position]:
                 return self.changes[position][place]
@@ -410,9 +404,8 @@ class _Work(Struct, frozen=True):
     def _later_changes(
         self, places: Collection[str], *, with_this_run: bool = False
     ) -> dict[str, list[_Later]]:
-        """Return what the runs of other tickets made of these files, in the order of
-        time; `with_this_run` adds all steps of this run. A ledger that cannot be read
-        is left out.
+        """Return by time what other tickets' runs made of these files; `with_this_run`
+        adds this run's steps. Unreadable ledgers are skipped.
         """
         later_changes: dict[str, list[_Later]] = {}
         for path in self.record.folder.parent.glob("*/step-*/ledger.jsonl"):
@@ -433,28 +426,26 @@ class _Work(Struct, frozen=True):
 
 
 class _Later(Struct, frozen=True):
-    """The state in which a run left a file, apart from the completed steps."""
+    """A file's state after other work of runs."""
 
     at: str
     after: TreeEntry | None
 
 
 class _Looks(Struct):
-    """The files as the steps left them, also those that no step changed. What the
-    checkpoints do not know is left out.
+    """Files after each step, even unchanged ones. What checkpoints do not cover is
+    omitted.
     """
 
     ledger: Ledger
     attempts: Sequence[Attempt]
-    """By the positions of their steps."""
+    """By position of their steps."""
     _count: int = 0
 
     async def files_after(
         self, position: int, places: Collection[str]
     ) -> Mapping[str, TreeEntry | None]:
-        """Return the state of the files after a step; None for a file that did
-        not exist.
-        """
+        """None for a file that did not exist."""
         if not places or self._count > _MOST_LOOKUPS:
             return {}
         self._count += 1
@@ -483,15 +474,13 @@ class _Seen(Struct, frozen=True):
 class _LostTest(Struct, frozen=True):
     name: str
     position: int
-    """Of the step whose check it passed first."""
+    """Position of the step whose check it passed first."""
 
 
 def _read_evidence(
     steps: Sequence[StepExecution], attempts: Sequence[Attempt]
 ) -> dict[str, dict[str, _Seen]]:
-    """Return the tests that pass now as far as the checks of the steps know, by file
-    and name.
-    """
+    """Return passing tests by file and name, as far as the checks know."""
     evidence: dict[str, _Seen] = {}
     closed: set[str] = set()
     count = 0
@@ -527,9 +516,9 @@ def _is_path(file: str) -> bool:
 class _TestFiles(Struct):
     gone: list[str] = field(default_factory=list)
     vanished: list[str] = field(default_factory=list)
-    """Files that were gone before the last step was over."""
+    """Files gone before the last step was over."""
     edited: dict[str, TreeEntry] = field(default_factory=dict)
-    """Files with another content than the last step left, each with that one."""
+    """Files changed since the last step, with its content."""
 
     def sort(
         self,
@@ -537,16 +526,16 @@ class _TestFiles(Struct):
         files: Iterable[str],
         current: Mapping[str, TreeEntry | None],
     ) -> None:
-        """`current` is the state of the files after the last step."""
+        """`current` is the state after the last step."""
         for file in files:
-            now, entry = tree.look(file), current.get(file)
-            if now.exists:
-                was_read = now.content is not None
-                if entry is not None and was_read and not now.matches(entry):
+            version, entry = tree.look(file), current.get(file)
+            if version.exists:
+                was_read = version.content is not None
+                if entry is not None and was_read and not version.matches(entry):
                     self.edited[file] = entry
             elif entry is None and file in current:
                 self.vanished.append(file)
-            # Reports may name something else than a file, such as a package.
+            # Reports may name packages instead of files.
             elif entry is not None or PurePosixPath(file).suffix in CODE:
                 self.gone.append(file)
 
@@ -588,8 +577,8 @@ async def _find_removed_tests(
     seen: Mapping[str, Mapping[str, _Seen]],
     looks: _Looks,
 ) -> set[str]:
-    """Return the tests that edited files no longer have, neither under this name nor
-    under another one. Names that cannot be read in a file are not missed.
+    """Return tests that edited files lack under any name. Unreadable names do not
+    count.
     """
     chosen = dict(list(edited.items())[:_MOST_COMPARED])
     before = await looks.read(chosen)
@@ -621,9 +610,7 @@ def _by_step(
     losses: Iterable[_Loss],
     tests: Iterable[_LostTest],
 ) -> tuple[MissingWork, ...]:
-    """Return what is lost, by the steps of the plan. A file that is lost twice counts
-    as it is now.
-    """
+    """Return losses by step. Of two losses of a file, the current one counts."""
     kinds: dict[int, dict[str, _Kind]] = {}
     for loss in sorted(losses, key=lambda loss: loss.until):
         for touch in loss.touches:

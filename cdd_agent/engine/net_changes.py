@@ -1,8 +1,8 @@
-"""Net changes: the sum of the changes of several attempts, by file, and the way back.
+"""Net changes of several attempts, by file, and how to reverse them.
 
-Entries of the ledger are folded in the order of time. Each content that the attempts
-found or made leads back to an earlier content. If a change starts from any other
-content, the user has edited the file: an undo goes back to that version and no further.
+Ledger entries are folded by time. Each content that the attempts found or made leads
+back to an earlier one. A change from any other content means that the user edited the
+file: an undo goes back to that edit only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _Content = tuple[str, str, int | None] | None
 
 
 class NetChange(Struct, frozen=True):
-    """The change of one file by the attempts. `before` and `after` may be equal."""
+    """A file's net change. `before` and `after` may be equal."""
 
     path: str
     before: TreeEntry | None
@@ -30,16 +30,14 @@ class NetChange(Struct, frozen=True):
     after: TreeEntry | None
     last: EntryKind
     is_edited: bool = False
-    """True if `before` is a version that the user made between the changes."""
+    """True if `before` is the user's edit between changes."""
     known: Mapping[_Content, TreeEntry | None] = field(default_factory=dict)
-    """By each content that the attempts found or made, the content that it leads back
-    to.
-    """
+    """Each content found or made → the content it leads back to."""
     by_model: frozenset[_Content] = frozenset()
-    """The contents that replies and calls made. The ledger has them."""
+    """Contents made by replies and calls, which the ledger has."""
 
     def is_by_model(self, present: TreeEntry | None) -> bool:
-        """True if a reply or a call made this content."""
+        """True if a reply or call made this content."""
         return _content(present) in self.by_model
 
     @property
@@ -47,7 +45,7 @@ class NetChange(Struct, frozen=True):
         return not is_same(self.before, self.after)
 
     def way_back(self, present: TreeEntry | None) -> Change:
-        """Return the change that an undo reverses if the file has this content now."""
+        """Return what an undo reverses, given the current content."""
         content = _content(present)
         if content in self.known:
             return Change(self.path, self.known[content], present)
@@ -59,23 +57,17 @@ class NetChange(Struct, frozen=True):
 
 
 class NetChanges(Struct, frozen=True):
-    """The sum of what attempts changed."""
-
     all: tuple[NetChange, ...] = ()
-    """All files that the attempts changed, by path, even if they have their old
-    content.
-    """
+    """All touched files, by path, even with their old content."""
 
     @property
     def changes(self) -> tuple[NetChange, ...]:
-        """The files that differ from their old content."""
+        """Files that differ from their old content."""
         return tuple(change for change in self.all if change.is_change)
 
     @property
     def edited(self) -> frozenset[str]:
-        """Files that an undo cannot restore completely, because the user edited them in
-        between.
-        """
+        """Files that an undo restores only in part, because of the user's edits."""
         return frozenset(change.path for change in self.all if change.is_edited)
 
     @property
@@ -84,7 +76,6 @@ class NetChanges(Struct, frozen=True):
 
     @property
     def files(self) -> Files:
-        """The created, modified and deleted files."""
         created, modified, deleted = [], [], []
         for change in self.changes:
             if change.before is None:
@@ -97,7 +88,7 @@ class NetChanges(Struct, frozen=True):
 
 
 def fold(entries: Iterable[LedgerEntry]) -> NetChanges:
-    """Return the net changes of entries, which are in the order of time."""
+    """Entries must be in order of time."""
     courses = dict[str, _Course]()
     for entry in without_withdrawn(entries):
         if entry.kind is EntryKind.RESTORED:
@@ -116,7 +107,7 @@ def fold(entries: Iterable[LedgerEntry]) -> NetChanges:
 
 
 def without_withdrawn(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
-    """Return the entries without changes that were refused and never written."""
+    """Remove changes that were refused and never written."""
     valid: list[LedgerEntry] = []
     for entry in entries:
         if entry.kind is not EntryKind.WITHDRAWN:
@@ -134,12 +125,12 @@ def without_withdrawn(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
 
 
 def is_same(one: TreeEntry | None, other: TreeEntry | None) -> bool:
-    """True for the same content with the same permissions."""
+    """True for equal content and permissions."""
     return _content(one) == _content(other)
 
 
 def is_same_mode(one: TreeEntry, other: TreeEntry) -> bool:
-    """True for the same mode and permissions, whatever the content."""
+    """True for equal mode and permissions."""
     return (one.mode, one.permissions) == (other.mode, other.permissions)
 
 
@@ -160,7 +151,7 @@ class _Course(Struct):
         self.known[_content(self.now)] = self.origin
 
     def add(self, change: Change, cause: EntryKind) -> None:
-        """Add a change by the attempts. It may start from a version of the user."""
+        """The change may start from the user's edit."""
         if not is_same(change.before, self.now):
             self.origin = self.known.setdefault(
                 _content(change.before), _Origin(change.before, is_edited=True)
@@ -191,5 +182,5 @@ class _Course(Struct):
 
 
 def _content(entry: TreeEntry | None) -> _Content:
-    """Entries compare as git would, without unusual permissions. Here these count."""
+    """Unlike git's comparison, this includes unusual permissions."""
     return None if entry is None else (entry.mode, entry.content, entry.permissions)

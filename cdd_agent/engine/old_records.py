@@ -1,22 +1,21 @@
-"""The records of a run that version 0.1 began, taken over into ledgers.
+"""Converts the records of runs that version 0.1 began into ledgers.
 
-Version 0.1 kept what an attempt changed in several files of `step-02/attempt-1/`:
+Version 0.1 kept an attempt's changes in several files of `step-02/attempt-1/`:
 
     span.json                    the checkpoints around it
-    changes.json  before-0 …     its journal: the files that the reply wrote, and their
-                                 content before; removed when it was restored
-    call-4.json  call-4-0 …      what the command of a call made of these files
+    changes.json  before-0 …     its journal: files that the reply wrote, with their
+                                 previous content; removed when restored
+    call-4.json  call-4-0 …      what a call's command made of these files
     beside.json  beside-0 …      what commands made of other files in a side tree
 
-When such a run is opened, each step gets its ledger before anything reads it. All that
-differs between the checkpoints of an attempt belongs to it: so it was in version 0.1.
-The ledger of a step is written last and at once, so a kill loses nothing: the next
-start takes the step over again. The old files stay where they are.
+When such a run is opened, each step gets its ledger first. As in version 0.1, all that
+differs between an attempt's checkpoints belongs to it. A step's ledger is written last
+and at once, so that a kill loses nothing: the next start repeats it. The old files
+stay.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -39,20 +38,21 @@ from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.content_store import ContentStore
 from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import CheckpointGone, RestoreResult, entry_now, held
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.state import ExecutionState, StepExecution
 from cdd_agent.tools.acting import ExecuteCommandTool
 
-OLD_FILES = re.compile(
+OLD_FILES = Pattern(
     r"(span|changes|beside)\.json|before-[0-9]+|beside-[0-9]+"
     r"|call-[0-9]+\.json|call-[0-9]+-[0-9]+"
 )
-"""The names of the files of version 0.1 in the folder of an attempt."""
-_CALL = re.compile(r"call-([0-9]+)\.json")
+"""Version 0.1's files in an attempt's folder."""
+_CALL = Pattern(r"call-([0-9]+)\.json")
 
 
 class OldRecordUnreadable(BadInput):
-    """A step that version 0.1 began, whose record cannot be taken over."""
+    """A step of version 0.1 whose record cannot be converted."""
 
     refusal = Refusal.STATE_UNREADABLE
 
@@ -74,13 +74,13 @@ class _Segment(JsonFile, frozen=True):
 class _Span(JsonFile, frozen=True):
     before: Checkpoint
     after: Checkpoint | None = None
-    """None for an attempt that was interrupted."""
+    """None for an interrupted attempt."""
     seen: Checkpoint | None = None
     """After its last command."""
     earlier: tuple[_Segment, ...] = ()
     closed: Checkpoint | None = None
     paths: tuple[str, ...] = ()
-    """The files that its reply wrote."""
+    """Files that its reply wrote."""
 
     def __post_init__(self) -> None:
         expect_inside(self.paths)
@@ -97,9 +97,7 @@ class _Span(JsonFile, frozen=True):
 
 class _Journal(JsonFile, frozen=True):
     files: tuple[Change, ...]
-    """The content before the N-th of them is in `before-N`. `before` is always what the
-    file was first.
-    """
+    """Previous contents are in `before-N`. `before` is a file's first state."""
 
     def __post_init__(self) -> None:
         expect_inside(change.path for change in self.files)
@@ -119,21 +117,19 @@ class _Copies(JsonFile, frozen=True):
 
 class _Beside(JsonFile, frozen=True):
     changes: tuple[Change, ...]
-    """The content that the N-th of them led to is in `beside-N`."""
+    """New contents are in `beside-N`."""
 
     def __post_init__(self) -> None:
         expect_inside(change.path for change in self.changes)
 
 
 class _OldAttempt(Struct, frozen=True):
-    """The folder of an attempt that version 0.1 made. Raises `Damaged` where a file is
-    not what it should be.
-    """
+    """An attempt's folder of version 0.1. Raises `Damaged` for a wrong file."""
 
     attempt: Attempt
     private: frozenset[str] | None = None
-    """Files that git ignores: their contents stay on this computer. None if that is not
-    known: then none of the step's files travels.
+    """Ignored files, whose contents stay on this computer. None if unknown: no file of
+    the step travels.
     """
 
     @property
@@ -193,8 +189,8 @@ class _OldAttempt(Struct, frozen=True):
         return LedgerEntry(EntryKind.REPLY, self.number, changes=tuple(changes))
 
     def take_commands(self, others: Iterable[Change]) -> Iterator[LedgerEntry]:
-        """Yield what commands made, to be made again with the saved dialogue. `others`
-        are changes of files that the step did not write.
+        """Yield commands' changes, to repeat with the saved dialogue. `others` are
+        changes to files that the step did not write.
         """
         by_call = dict[int, list[Change]]()
         for call, copies in self.calls.items():
@@ -247,7 +243,7 @@ class _Taken(Struct):
     attempts: list[Attempt]
     entries: list[LedgerEntry]
     commands: dict[int, list[LedgerEntry]]
-    """What commands made, to be made again, by the numbers of the attempts."""
+    """Attempt number → commands' changes to repeat."""
 
     def save(self) -> None:
         for attempt in self.attempts:
@@ -260,9 +256,7 @@ class _Taken(Struct):
 def find_old_steps(
     record: RunRecord, state: ExecutionState
 ) -> dict[int, list[Attempt]]:
-    """Return the attempts that version 0.1 made, by the folders of their steps, as far
-    as they were not taken over.
-    """
+    """Return folder → attempts of version 0.1 that are not converted yet."""
     attempts_by_folder = {}
     for folder, count in _attempts_of(state).items():
         attempts = [record.attempt(folder, number + 1) for number in range(count)]
@@ -272,7 +266,7 @@ def find_old_steps(
 
 
 def _attempts_of(state: ExecutionState) -> dict[int, int]:
-    """Return how many attempts were made, by the folders of the steps."""
+    """Return folder → number of attempts."""
     undone = (step for undo in state.undone for step in undo.steps)
     counts: dict[int, int] = {}
     for step in (*state.all_steps.values(), *undone):
@@ -281,15 +275,15 @@ def _attempts_of(state: ExecutionState) -> dict[int, int]:
 
 
 def is_old(attempt: Attempt) -> bool:
-    """True if version 0.1 made the attempt, and its step was not taken over."""
+    """True if version 0.1 made the attempt, and it is not converted."""
     if attempt.ledger.path.exists() or not attempt.folder.is_dir():
         return False
     return any(OLD_FILES.fullmatch(place.name) for place in attempt.folder.iterdir())
 
 
 def expect_readable(attempt: Attempt, checkpoints: Mapping[str, str]) -> None:
-    """Raise `Damaged` or `ValueError` if the old files of an attempt cannot be read, or
-    name another checkpoint than these, given by their names.
+    """Raise `Damaged` or `ValueError` if old files are unreadable, or name other
+    checkpoints.
     """
     old = _OldAttempt(attempt)
     _ = old.journal, old.beside, old.calls
@@ -300,8 +294,8 @@ def expect_readable(attempt: Attempt, checkpoints: Mapping[str, str]) -> None:
 
 
 async def take_over(ledger: Ledger, state: ExecutionState) -> dict[int, CddError]:
-    """Write the ledgers of all steps that version 0.1 began. Returns why a step cannot
-    be taken over, by the folders of the steps; of these, nothing is written.
+    """Write ledgers for all steps of version 0.1. Returns folder → reason for steps
+    that cannot be converted; for these, nothing is written.
     """
     refused: dict[int, CddError] = {}
     steps_taken_over: dict[int, _Taken] = {}
@@ -337,7 +331,7 @@ async def _take_step(ledger: Ledger, attempts: list[Attempt]) -> _Taken:
 
 
 async def _find_private(ledger: Ledger, old: _OldAttempt) -> frozenset[str] | None:
-    """Return which files of the step git ignores; None if that is not known."""
+    """Return ignored files of the step; None if unknown."""
     span = old.span
     if span is None:
         return None
@@ -351,8 +345,8 @@ async def _find_private(ledger: Ledger, old: _OldAttempt) -> frozenset[str] | No
 async def _take_attempt(
     ledger: Ledger, old: _OldAttempt
 ) -> tuple[list[LedgerEntry], list[Change]]:
-    """Return the entries of an attempt, and what its commands changed of files that the
-    step did not write. Raises `CddError`.
+    """Return an attempt's entries, and commands' changes to files that the step did not
+    write. Raises `CddError`.
     """
     span = old.span
     if span is None:
@@ -488,9 +482,7 @@ async def _take_undo(
 
 
 def restore_written(attempt: Attempt, record: RunRecord) -> RestoreResult:
-    """Restore what the reply of an interrupted attempt wrote, by its journal alone.
-    Raises `BadInput`.
-    """
+    """Restore an interrupted attempt by its journal alone. Raises `BadInput`."""
     changes = [
         change.way_back(
             entry_now(record.root, change.path, change.before or change.after)

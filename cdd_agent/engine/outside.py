@@ -1,23 +1,21 @@
-"""Changes outside of all tickets: those of `cdd apply`, `cdd run` and turns of chat.
+"""Changes outside of tickets: by `cdd apply`, `cdd run` and chat turns.
 
-Each piece of work that changes something has a folder with a number, and in it a
-ledger as a step has. No ticket can take the name of the folder above, because it
-begins with a dot.
+Each piece of work with changes has a numbered folder with a ledger like a step's. The
+parent's name begins with a dot, so no ticket can have it.
 
     .cdd/runs/.changes/
-      lock  holder.json         while an undo is under way
-      looking.git/  looking     the shared checkpoints of inspections, and their lock
+      lock  holder.json         during an undo
+      looking.git/  looking     shared checkpoints of inspections, and their lock
       0007/                     a piece of work, such as `cdd apply reply.md`
-        lock  holder.json       while it is under way; that of a killed process stays
+        lock  holder.json       during the work; left behind by a kill
         running-xxxx            while a command runs
-        going-back.json         while its undo is under way
-        step-01/ledger.jsonl    what it changed; versions/ has the contents
+        going-back.json         during its undo
+        step-01/ledger.jsonl    its changes; versions/ has the contents
         kept/                   what an undo discarded
 """
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,33 +35,31 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.atomic import NotWritten, remove, remove_folder
 from cdd_agent.files.json_file import STAMP
 from cdd_agent.git.restore import entry_now
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.slugs import name_change
 
 FOLDER = ".changes"
 MOST = 100
-"""Changes that are kept; older ones are removed."""
+"""Changes to keep; older ones are removed."""
 CHAT = "chat: "
-"""The beginning of `what` for a turn of chat. The rest is the line that the user sent.
-"""
-_NUMBER = re.compile(r"\d{4,}")
+"""Begins `what` for a chat turn; the user's line follows."""
+_NUMBER = Pattern(r"\d{4,}")
 INSPECTION, INSPECTION_LOCK = "looking.git", "looking"
-"""The shared folder with the checkpoints of inspections, and its lock."""
+"""Shared checkpoints of inspections, and their lock."""
 
 
 class OutsideChange(Struct, frozen=True):
-    """What one piece of work outside of tickets changed."""
+    """The changes of one piece of work."""
 
     record: RunRecord
     entries: tuple[LedgerEntry, ...]
     new: tuple[Path, ...] = ()
-    """Folders that were made for its record, the innermost first."""
+    """Folders made for its record, innermost first."""
 
     @classmethod
     def load(cls, record: RunRecord) -> Self | None:
-        """Return None for a folder whose process has entered nothing. Raises
-        `Damaged`.
-        """
+        """None if nothing was entered. Raises `Damaged`."""
         entries = record.attempt(1, 1).ledger.entries()
         return cls(record, entries) if entries else None
 
@@ -77,44 +73,41 @@ class OutsideChange(Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """The cause of the changes, such as `cdd apply reply.md`."""
+        """The cause, such as `cdd apply reply.md`."""
         return self.entries[0].by
 
     @property
     def name(self) -> str:
-        """The name that the user types. No ticket has one like it."""
+        """As the user types it. No ticket has such a name."""
         return name_change(int(self.record.slug))
 
     @property
     def title(self) -> str:
-        """The change in a sentence."""
         if self.what.startswith(CHAT):
             return f'the chat turn "{self.what.removeprefix(CHAT)}"'
         return f"`{self.what}`"
 
     @property
     def conversation(self) -> str:
-        """The name of the conversation in chat; empty for other work."""
+        """In chat; else empty."""
         return self.entries[0].conversation
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """The commands that ran."""
         return find_commands([self.attempt])
 
     @property
     def last_change(self) -> str:
-        """The time of its last entry that is no undo or redo."""
+        """Time of the last entry except undo and redo."""
         return max(entry.at for entry in self.entries if entry.kind not in UNDOS)
 
     @property
     def at(self) -> str:
-        """The time of its first entry, in the form of `stamp`."""
+        """Time of the first entry, as `stamp` formats it."""
         return self.entries[0].at
 
     @property
     def last_undo(self) -> LedgerEntry | None:
-        """Its last undo or redo."""
         undos = [entry for entry in self.entries if entry.kind in UNDOS]
         return undos[-1] if undos else None
 
@@ -129,12 +122,12 @@ class OutsideChange(Struct, frozen=True):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that an undo is about."""
+        """Files that an undo restores."""
         return tuple(sorted(self.ledger.net([self.attempt]).paths))
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Files that its commands changed and that an undo leaves unchanged."""
+        """Files that commands changed and an undo leaves."""
         others = {*self.ledger.others([self.attempt])}
         for entry in self.entries:
             others.update(entry.ignored)
@@ -142,8 +135,8 @@ class OutsideChange(Struct, frozen=True):
 
     @property
     def has_effect(self) -> bool:
-        """True if a file is no longer as before. Ignored files that only commands
-        changed do not count: most are caches.
+        """True if a file differs from before. Ignored files changed only by commands do
+        not count: most are caches.
         """
         root, ledger = self.record.root, self.ledger
         for change in ledger.net([self.attempt]).changes:
@@ -152,15 +145,11 @@ class OutsideChange(Struct, frozen=True):
         return bool(ledger.others([self.attempt]))
 
     def take_lock(self) -> TicketLock:
-        """Raises `TicketTaken` while it is under way. Commands of a process that was
-        killed are ended.
-        """
+        """End commands of a killed process. Raises `TicketTaken` during the work."""
         return TicketLock.take(self.record.folder, f"`{self.what}`", _now())
 
 
 class OutsideChanges(Struct, frozen=True):
-    """The changes outside of tickets in one project."""
-
     record: RunRecord
 
     @classmethod
@@ -168,9 +157,7 @@ class OutsideChanges(Struct, frozen=True):
         return cls(RunRecord.of(root, FOLDER, redactor))
 
     def all(self) -> list[OutsideChange]:
-        """Return those that have an entry, in the order of their last changes. Raises
-        `Damaged`.
-        """
+        """Return non-empty ones by time of their last change. Raises `Damaged`."""
         changes = []
         for number in self._numbers():
             change = OutsideChange.load(self._record_of(number))
@@ -179,7 +166,7 @@ class OutsideChanges(Struct, frozen=True):
         return sorted(changes, key=lambda change: change.last_change)
 
     def take_lock(self) -> TicketLock:
-        """Return the lock of undo and redo. Raises `TicketTaken`, or `BadInput`."""
+        """Return the lock for undo and redo. Raises `TicketTaken` or `BadInput`."""
         return TicketLock.take(
             self.record.folder, "the changes outside of tickets", _now()
         )
@@ -187,8 +174,8 @@ class OutsideChanges(Struct, frozen=True):
     def create(
         self, what: str, conversation: str = ""
     ) -> tuple[OutsideChange, TicketLock]:
-        """Begin a piece of work, in a folder that no other process has. Raises
-        `BadInput` if the record cannot be written.
+        """Begin work in a new folder. Raises `BadInput` if the record cannot be
+        written.
         """
         new = tuple(self.record.prepare())
         record = self._record_of(self._create_folder())
@@ -207,8 +194,8 @@ class OutsideChanges(Struct, frozen=True):
         return OutsideChange(record, (entry,), new), lock
 
     def discard(self, change: OutsideChange) -> None:
-        """Remove the record of work that changed nothing, with the folders that were
-        made for it, unless other work has a record there.
+        """Remove the record of work that changed nothing, with its new folders unless
+        other work uses them.
         """
         folder = self.record.folder
         with suppress(CddError, OSError, Timeout):
@@ -223,14 +210,14 @@ class OutsideChanges(Struct, frozen=True):
             self.record.discard([place for place in change.new if place != folder])
 
     def find_interrupted(self) -> list[OutsideChange]:
-        """Return the changes whose process was killed since the last call, and end
-        their commands. Changes without effect are discarded.
+        """Return changes whose process was killed since the last call. Their commands
+        are ended, and changes without effect discarded.
         """
         interrupted = []
         for record in map(self._record_of, self._numbers()):
             if not (record.folder / "holder.json").exists():
                 continue
-            # a fault in an earlier record must not stop new work
+            # old faults must not prevent new work
             with suppress(CddError):
                 change = OutsideChange.load(record)
                 if change is None or change.is_under_way:
@@ -275,7 +262,7 @@ class OutsideChanges(Struct, frozen=True):
 
 
 def in_words(at: str) -> str:
-    """Return a moment of a ledger as local date and time."""
+    """Format a ledger's time as local date and time."""
     moment = datetime.strptime(at, STAMP).replace(tzinfo=UTC)
     return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 

@@ -29,7 +29,7 @@ from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import to_its_end
 
 _STEPS = (1,)
-"""The step of a change, as its record has it."""
+"""A change's step in its record."""
 _NOTHING = {
     "undo": "There is nothing more to undo outside of tickets.",
     "redo": (
@@ -40,13 +40,13 @@ _NOTHING = {
 
 
 class OutsideUndoing(Struct, frozen=True):
-    """Undo and redo of changes outside of tickets, one at a time."""
+    """One undo or redo at a time."""
 
     changes: OutsideChanges
     emit: Emit
 
     async def undo(self, change: OutsideChange | None = None) -> None:
-        """Undo a change, or the last one that stands. Raises `CddError`."""
+        """Default: the last change not undone. Raises `CddError`."""
         with self._locked():
             if await self._finish_interrupted(again=False):
                 return
@@ -67,8 +67,8 @@ class OutsideUndoing(Struct, frozen=True):
                 await self._finish(change)
 
     async def redo(self, change: OutsideChange | None = None) -> None:
-        """Undo the undo of a change, or the last undo, unless something was changed
-        since. Raises `CddError`.
+        """Reverse an undo, by default the last, unless something changed since. Raises
+        `CddError`.
         """
         with self._locked():
             if await self._finish_interrupted(again=True):
@@ -86,7 +86,7 @@ class OutsideUndoing(Struct, frozen=True):
                 await self._finish(change)
 
     async def diff(self, change: OutsideChange | None = None) -> None:
-        """Show a change, or the last one that stands. Raises `CddError`."""
+        """Default: the last change not undone. Raises `CddError`."""
         change = change or last_standing(self.changes.all())
         if change is None:
             self._report_nothing("diff")
@@ -101,8 +101,8 @@ class OutsideUndoing(Struct, frozen=True):
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.LEFT_AS_IS))
 
     async def finish_interrupted(self, *, again: bool) -> bool:
-        """Finish an undo or redo whose process was killed. Returns True if it was of
-        the direction that the user asks for. Raises `CddError`.
+        """Finish a killed undo or redo. True if it had the requested direction. Raises
+        `CddError`.
         """
         with self._locked():
             return await self._finish_interrupted(again=again)
@@ -119,7 +119,7 @@ class OutsideUndoing(Struct, frozen=True):
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock of undo and redo, if there is anything to undo."""
+        """Hold the lock, if there are changes."""
         if not self.changes.all():
             yield
             return
@@ -130,7 +130,7 @@ class OutsideUndoing(Struct, frozen=True):
             lock.release()
 
     async def _finish(self, change: OutsideChange) -> None:
-        """Bring an undo or redo to its end. Harmless when repeated."""
+        """Harmless when repeated."""
         going = change.record.going_back
         assert going is not None
         work: Callable[[OutsideChange, str], OutsideUndone | OutsideRedone] = _undo
@@ -146,13 +146,12 @@ class OutsideUndoing(Struct, frozen=True):
 
 
 def last_standing(changes: Sequence[OutsideChange]) -> OutsideChange | None:
-    """Return the last change that is not undone."""
     standing = [change for change in changes if not change.is_undone]
     return standing[-1] if standing else None
 
 
 def last_undone(changes: Sequence[OutsideChange]) -> OutsideChange | None:
-    """Return the change that was undone last, if nothing was changed since."""
+    """Return the last undone change, if nothing changed since."""
     undone = [change for change in changes if change.is_undone]
     if not undone:
         return None
@@ -164,8 +163,8 @@ def last_undone(changes: Sequence[OutsideChange]) -> OutsideChange | None:
 
 
 def propose_undo(change: OutsideChange) -> UndoProposed:
-    """Return the effect that an undo would have now. Raises `BadInput` if a saved
-    content is gone.
+    """Return what an undo would do now. Raises `BadInput` if a saved content is
+    gone.
     """
     plan = _plan_undo(change)
     restored = {file.path for file in plan.changes}
@@ -220,7 +219,7 @@ def _plan_undo(change: OutsideChange) -> RestorePlan:
 
 @contextmanager
 def _held(change: OutsideChange) -> Iterator[None]:
-    """Raises `TicketTaken` if it is under way."""
+    """Raises `TicketTaken` if the work is under way."""
     lock = change.take_lock()
     try:
         yield

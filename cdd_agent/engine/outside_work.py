@@ -1,4 +1,4 @@
-"""Recording work outside of tickets while it is done, so that it can be undone."""
+"""Records work outside of tickets, so that it can be undone."""
 
 from __future__ import annotations
 
@@ -34,21 +34,19 @@ from cdd_agent.process.run import CommandResult
 from cdd_agent.refusals.kinds import Refusal
 
 _PREFIX = "changes-outside-of-tickets"
-"""The beginning of the names of checkpoints. With a name after it, it is no slug."""
+"""Begins checkpoint names. With a suffix, it is no slug."""
 _STEP = "step-01"
-"""The beginning of a checkpoint's name, as the ledger gives it."""
+"""Begins a checkpoint's name, as the ledger builds it."""
 
 
 class NotInRepository(GitUnusable):
-    """The project is in no git repository, so a checkpoint would copy all of it."""
+    """Without a git repository, a checkpoint would copy the whole project."""
 
 
 async def open_in_repository(
     root: Path, folder: Path, prefix: str, leave_out: Sequence[str] = ()
 ) -> Checkpoints:
-    """Open the checkpoints of a project as `Checkpoints.open` does. Raises
-    `NotInRepository`.
-    """
+    """Open checkpoints as `Checkpoints.open` does. Raises `NotInRepository`."""
     repository = await repository_of(root)
     if repository is None:
         raise NotInRepository(f"{root} is not in a git repository")
@@ -56,13 +54,11 @@ async def open_in_repository(
 
 
 class OutsideOutcome(Struct, frozen=True):
-    """What a piece of work changed."""
-
     files: tuple[str, ...]
     others: tuple[str, ...]
 
     def notices(self, undo: str) -> Iterator[Notice]:
-        """Say how to undo it. `undo` is the command."""
+        """Say how to undo the work, with the command `undo`."""
         if self.files:
             yield Notice(f"Undo it with `{undo}`.", kind=NoticeKind.WHAT_NEXT)
         if self.others:
@@ -74,36 +70,35 @@ class OutsideOutcome(Struct, frozen=True):
 
 
 class OutsideWork(Struct):
-    """Records one piece of work after another, while it is done. A record begins with
-    the first change or command.
+    """Records pieces of work in sequence. A record begins with the first change or
+    command.
     """
 
     changes: OutsideChanges
     emit: Emit
     what: str = ""
-    """The cause of the next changes, such as `cdd run plan.yaml`."""
+    """Cause of the next changes, such as `cdd run plan.yaml`."""
     conversation: str = ""
-    """The name of the conversation in chat that it belongs to."""
+    """The chat conversation."""
     leave_out: tuple[str, ...] = ()
-    """Patterns of files that no inspection covers."""
+    """Patterns of files outside inspections."""
     open_checkpoints: OpenCheckpoints = open_in_repository
     _change: OutsideChange | None = None
     _ledger: Ledger | None = None
     _lock: TicketLock | None = None
     _inspection: FileLock | None = None
     _cannot_inspect: bool = False
-    """True if the project cannot be inspected."""
     _calls: int = 0
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the record; None before the first change or command."""
+        """None before the first change or command."""
         return None if self._change is None else self._change.record.folder
 
     @contextmanager
     def writing(self, changes: ChangeSet, by: str) -> Iterator[None]:
-        """Enter changes that are about to be made, and who makes them. Raises
-        `BadInput` if they could not be undone.
+        """Enter changes before they are made, with their cause. Raises `BadInput` if
+        they could not be undone.
         """
         try:
             ledger, attempt = self._begin()
@@ -118,7 +113,7 @@ class OutsideWork(Struct):
             yield
 
     async def begin_inspecting(self) -> None:
-        """Take a checkpoint before the first command, if that is possible."""
+        """Take a checkpoint before the first command, if possible."""
         if self._cannot_inspect or self._inspection is not None:
             return
         try:
@@ -135,8 +130,8 @@ class OutsideWork(Struct):
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_IN_CHECKPOINT))
 
     def start_command(self, command: str) -> States | None:
-        """Enter that a command starts. Returns the current files of this work; None
-        if there is no record.
+        """Enter a command's start. Returns current states of this work's files; None
+        without a record.
         """
         if self._change is None or self._ledger is None:
             return None
@@ -147,7 +142,7 @@ class OutsideWork(Struct):
     async def enter_command(
         self, states: States, command: str, ignored: Sequence[str]
     ) -> None:
-        """Enter what a command changed. `ignored` are files that git ignores."""
+        """Enter a command's changes. `ignored` are ignored files."""
         if self._change is None or self._ledger is None:
             return
         try:
@@ -160,13 +155,13 @@ class OutsideWork(Struct):
                 ignored=ignored,
             )
         except CddError as error:
-            # the command is over: the next change gets a new record
+            # the command is over, so the next change starts a new record
             self._release()
             text = f"The changes of `{command}` are not recorded: {error.in_a_line}"
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.NOT_IN_CHECKPOINT))
 
     async def finish(self) -> OutsideOutcome | None:
-        """End a piece of work, and drop its checkpoints. See `close`."""
+        """End the work, and drop its checkpoints. See `close`."""
         try:
             if self._inspection is not None and self._ledger is not None:
                 with suppress(CddError):
@@ -176,9 +171,7 @@ class OutsideWork(Struct):
         return outcome
 
     def close(self) -> OutsideOutcome | None:
-        """End a piece of work. Returns None, and leaves no record, if it changed
-        nothing.
-        """
+        """None if nothing changed; then no record remains."""
         change = self._change
         self._release()
         if change is None:
@@ -219,8 +212,8 @@ class OutsideWork(Struct):
     async def _open_checkpoints(
         self, root: Path, folder: Path, prefix: str, leave_out: Sequence[str]
     ) -> Checkpoints:
-        """Open those that all work shares, because their index knows the project's
-        files. While another process uses them, this work has others.
+        """Open shared checkpoints, whose index knows the project's files; private ones
+        while another process uses these.
         """
         above = self.changes.record.folder
         inspection = FileLock(above / INSPECTION_LOCK)
@@ -235,7 +228,7 @@ class OutsideWork(Struct):
             ) from error
         try:
             opened = await self.open_checkpoints(root, place, name, leave_out)
-            # of a process that was killed
+            # left by a killed process
             await opened.forget(_STEP)
         except BaseException:
             inspection.release()
@@ -245,8 +238,8 @@ class OutsideWork(Struct):
 
 
 class RecordedCommands(Struct, frozen=True):
-    """Runs commands as `CommandRunner` does, and records what they change. Without a
-    record they still run, because no undo reverses the changes of commands alone.
+    """Runs commands as `CommandRunner` does, and records their changes. They run even
+    without a record, because no undo reverses commands alone.
     """
 
     commands: CommandRunner
@@ -268,7 +261,7 @@ class RecordedCommands(Struct, frozen=True):
         try:
             result = await commands.run(command, cwd=cwd, env=env, starts=start)
         finally:
-            # also after an interruption, when the command has ended
+            # even if interrupted, once the command has ended
             if states is not None:
                 await self._enter_changes(states, command, ignored)
         return result

@@ -1,16 +1,15 @@
-"""A private tree: a copy of a project's current files in which checks run and files may
-be changed. It is removed at its end.
+"""A private tree: a temporary copy of a project's current files, for checks and trial
+changes.
 
-Private trees are in `.cdd/runs/.private`. Each has a lock that its process holds, so
-the next start removes the trees of killed processes and no others. Nothing in a private
-tree reaches the project: its repository only reads the objects of the project's
-repository, and no content is shared but that of installed folders, which are links.
+Private trees are in `.cdd/runs/.private`. Their processes hold locks, so the next start
+removes only trees of killed processes. Nothing in them reaches the project: the copy's
+repository only reads the project's objects, and only installed folders are shared, as
+links.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -30,6 +29,7 @@ from cdd_agent.files.spelling import find_misspelled, ignores_spelling
 from cdd_agent.git.private_repository import make_private_repository
 from cdd_agent.git.project_files import ProjectFiles, list_project_files
 from cdd_agent.git.repository import repository_of
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.ending import end_noted
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.project.installed_folders import (
@@ -51,30 +51,28 @@ _FOLDER = ".cdd/runs/.private"
 _LOCK = "lock"
 _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 _PATIENCE = 10.0
-"""Seconds to wait for the thread that copies, after Ctrl+C."""
+"""Seconds to wait for the copying thread after Ctrl+C."""
 _LARGEST_IGNORED = 1 << 20
-"""Bytes of an ignored file that is copied."""
-_OURS = re.compile(r"(?:^|/)\.cdd/(?:runs|cache|conversations)/")
-"""Files of this program that are no part of a copy."""
+"""Largest ignored file to copy, in bytes."""
+_OURS = Pattern(r"(?:^|/)\.cdd/(?:runs|cache|conversations)/")
+"""This program's files, which are not copied."""
 
 
 class PrivateTree(Struct, frozen=True):
-    """A copy of a project's files that is ready for checks."""
-
     root: Path
     top: Path
-    """The top folder of the copy: that of the repository, if there is one."""
+    """The copy's top folder: the repository's, if there is one."""
     folder: Path
-    """A folder for the reports of checks (the `folder` of `run_check`)."""
+    """For reports of checks (the `folder` of `run_check`)."""
     env: Mapping[str, str]
-    """Variables for all commands, with which Python imports the copy's packages."""
+    """Make Python import the copy's packages."""
     missing: tuple[str, ...] = ()
-    """Files and folders that the project has and the copy lacks: unreadable files,
-    ignored folders, and large ignored files. A folder ends with a slash.
+    """Paths that the copy lacks: unreadable files, ignored folders, and large ignored
+    files. Folders end with a slash.
     """
 
     def commands(self, runner: CommandRunner) -> CommandRunner:
-        """Return a runner of commands in the copy, with the settings of another one."""
+        """Return a runner in the copy, with the settings of `runner`."""
         env = {**runner.env, **self.env}
         return replace(runner, root=self.root, env=env, noted_in=self.folder)
 
@@ -85,14 +83,12 @@ async def private_tree(
     asked: Iterable[str] = (),
     env: Mapping[str, str] = _NO_VARIABLES,
 ) -> AsyncIterator[PrivateTree]:
-    """Copy the current files of the project at `root`, a resolved path, and remove the
-    copy at the end.
+    """Copy the project at `root` (resolved), and remove the copy at the end.
 
-    The copy has the tracked and untracked files of the repository that contains the
-    project, and of repositories below. It also has ignored files of up to 1 MiB, such
-    as `.env`, and all `asked` files. Of ignored folders it has those with installed
-    packages, as links. `env` are variables that all commands have. Raises `BadInput` or
-    `GitUnusable`.
+    Copied are tracked and untracked files of the repository around the project and
+    those below, ignored files up to 1 MiB such as `.env`, and all `asked` files.
+    Ignored folders with installed packages become links. `env` is for all commands.
+    Raises `BadInput` or `GitUnusable`.
     """
     begun: list[_Place] = []
     try:
@@ -104,16 +100,14 @@ async def private_tree(
 
 
 def remove_abandoned_trees(root: Path) -> None:
-    """Remove the private trees of killed processes, and end their commands. Raises
-    `BadInput`.
-    """
+    """Remove trees of killed processes, and end their commands. Raises `BadInput`."""
     if (root / _FOLDER).exists():
         with _exclusive(root / _FOLDER):
             _remove_abandoned(root / _FOLDER)
 
 
 class _Place(Struct, frozen=True):
-    """The folder of a private tree. The lock is held as long as the tree is used."""
+    """A private tree's folder, and the lock held while it is used."""
 
     folder: Path
     lock: FileLock
@@ -134,7 +128,7 @@ def _begin(root: Path) -> _Place:
         with _exclusive(parent):
             _remove_abandoned(parent)
             folder = parent / secrets.token_hex(4)
-            # another thread releases it
+            # released by another thread
             lock = FileLock(f"{folder}.lock", thread_local=False)
             lock.acquire()
             (folder / "tree").mkdir(parents=True)
@@ -187,7 +181,7 @@ async def _fill(
     missing = await asyncio.to_thread(find_missing, tree, listed)
     bases = python_bases(installed, prefix.as_posix())
     try:
-        # a run's own tree is in the user's, where packages may be installed from
+        # a run's tree is inside the user's, from where packages may be installed
         others = Path(load_tree_needs(root).top or top)
         packages = await own_packages(tree / prefix, others, env, bases)
     except BadInput as error:
@@ -208,7 +202,7 @@ async def _fill(
 def _copy(
     top: Path, tree: Path, listed: ProjectFiles, asked: Iterable[str]
 ) -> list[str]:
-    """Copy the files; return those that cannot be read."""
+    """Copy the files. Returns unreadable ones."""
     installed = frozenset(find_installed(top, listed))
     chosen = dict.fromkeys((*listed.files, *asked))
     for path in listed.ignored:
@@ -217,7 +211,7 @@ def _copy(
     copy = Copy(top, tree)
     try:
         if ignores_spelling(top):
-            # git may have an old spelling of a name
+            # git may have an old spelling
             for path in find_misspelled(top, tuple(chosen)):
                 del chosen[path]
                 chosen[path_inside(top, path) or path] = None
@@ -239,8 +233,8 @@ def _copy(
 
 
 def _is_inside(path: str) -> bool:
-    """True for a file of the project outside of installed packages. A state may come
-    from another computer.
+    """True for project files outside installed packages: a state may come from another
+    computer.
     """
     parts = PurePosixPath(path).parts
     return not (path.startswith("/") or {"..", ".git", *INSTALLED}.intersection(parts))

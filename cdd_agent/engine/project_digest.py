@@ -1,4 +1,4 @@
-"""A digest of a project's files: with the same digest, checks have the same result."""
+"""A digest of a project's files: if it is equal, checks have equal results."""
 
 import hashlib
 import os
@@ -12,9 +12,7 @@ _CHUNK = 1 << 20
 
 
 def digest_project(root: Path, tickets_dir: str) -> str:
-    """Return a digest of all files that git does not ignore, without documents, tickets
-    and the files of this program.
-    """
+    """Digest unignored files, without documents, tickets and this program's files."""
     skipped = (".cdd/", "specs/tickets/", f"{tickets_dir.strip('/')}/")
     digest = hashlib.blake2b(digest_size=16)
     entries = [

@@ -1,5 +1,5 @@
-"""The prompt of a step. Parts that all steps of a run share come first, because
-providers cache the beginning of a prompt; parts for one attempt come last.
+"""A step's prompt. Parts common to all steps come first, because providers cache a
+prompt's beginning; parts of one attempt come last.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -51,10 +51,10 @@ from cdd_agent.tickets.state import ExecutionState
 LAST_FAILED = "# The last attempt failed"
 """The heading above the reason."""
 _MARGIN = 200
-"""Tokens for the headings of the parts, and for the number of files left out."""
+"""Tokens for headings, and for the number of omitted files."""
 _UNSEEN = "You have not seen these: do not replace them."
 
-# names of parts, in lists of what was sent and what was left out
+# names of parts, in lists of sent and omitted ones
 _TICKET_AND_PLAN = "the ticket and the plan"
 _PLAN_NOTES = "the other sections of the plan"
 _EARLIER_STEPS = "what earlier steps did"
@@ -66,7 +66,7 @@ _GUIDANCE = "guidance"
 
 
 class FailedAttempt(Struct, frozen=True):
-    """The attempt before this one: why it failed, and what the model replied."""
+    """The previous attempt: its failure and the model's reply."""
 
     reason: str
     reply: str
@@ -74,14 +74,14 @@ class FailedAttempt(Struct, frozen=True):
 
 class _ReplyForm(Struct, frozen=True):
     file: str
-    """The name of the file with the instructions, next to this module."""
+    """File with instructions, next to this module."""
     name: str
-    """The name of the instructions among the parts."""
+    """The instructions' name among the parts."""
     repeat: str
-    """A command to the model after a failure."""
+    """An order to the model after a failure."""
     tree_lines: int
     most_related: int
-    """Tokens of the code that the step may be about."""
+    """Most tokens of related code."""
 
 
 _WITH_TOOLS = _ReplyForm(
@@ -95,29 +95,27 @@ _IN_WORDS = _ReplyForm("rules.md", "how to reply", "send every file", TREE_LINES
 
 
 class PromptInputs(Struct, frozen=True):
-    """What the prompt of an attempt is built from."""
-
     root: Path
-    """The tree of the attempt."""
+    """The attempt's tree."""
     spec: TicketSpec
     plan: ImplementationPlan
     state: ExecutionState
     step: PlanStep
     private_paths: Collection[str] = ()
-    """Files and folders of this program, which do not belong to the project."""
+    """This program's files and folders, outside the project."""
     code: CodeFinder | None = None
-    """Searches the code for a step that names no files."""
+    """Searches code for a step without named files."""
     choices: Choices = Choices()
     kept_context: RankedContext | None = None
-    """The code that an earlier attempt was shown."""
+    """Code shown to an earlier attempt."""
     failed: FailedAttempt | None = None
     missed_files: Mapping[str, Ranges] = MappingProxyType({})
-    """Files that an earlier attempt needed and did not see, with their lines."""
+    """Files, with lines, that an earlier attempt needed and did not see."""
     guidance: str = ""
     window: int | None = None
-    """Tokens that the model takes in."""
+    """The model's limit in tokens."""
     reserved: int = 0
-    """Tokens that the prompt must leave free."""
+    """Tokens to leave free."""
     with_tools: bool = False
 
     @property
@@ -131,15 +129,13 @@ class StepPrompt(Struct, frozen=True):
     request: Request
     shown: Shown
     left_out: tuple[str, ...] = ()
-    """The parts that did not fit, the most important first."""
+    """Omitted parts, most important first."""
     notes: tuple[str, ...] = ()
-    """Warnings for the user, a sentence each."""
+    """Warnings for the user, one sentence each."""
     shares: tuple[PromptShare, ...] = ()
-    """The tokens of its parts, in their order."""
+    """Tokens of each part, in order."""
     context: RankedContext | None = None
-    """The code that was searched, for the next attempts. None if the step names its
-    files.
-    """
+    """Code found by search, for later attempts. None if the step names its files."""
 
     @property
     def text(self) -> str:
@@ -151,16 +147,16 @@ class StepPrompt(Struct, frozen=True):
 
 class _Part(Struct, frozen=True):
     text: str
-    """Empty if the prompt does not have this part."""
+    """Empty to omit the part."""
     name: str
 
 
 def build_prompt(inputs: PromptInputs) -> StepPrompt:
-    """Build the prompt of one attempt from the project's current files.
+    """Build an attempt's prompt from the current files.
 
-    If the window is small, the step comes first, then its files, then related files. A
-    file that does not fit is shown in part or left out and named. A model with tools
-    reads about them instead of the forms of a reply, and is shown less.
+    In a small window, the step comes first, then its files, then related ones. A file
+    that does not fit is shown in part, or only named. A model with tools gets their
+    description instead of reply forms, and sees less.
 
     Raises `ContextTooLong` if not even the step fits.
     """
@@ -260,8 +256,8 @@ def _describe_plan_notes(plan: ImplementationPlan) -> str:
 
 
 def _open_room(inputs: PromptInputs, parts: Iterable[_Part]) -> TokenBudget:
-    """Return the room in the window next to the parts that the prompt must have. Raises
-    `ContextTooLong` if they do not fit.
+    """Return the room next to the required parts. Raises `ContextTooLong` if these do
+    not fit.
     """
     needed = sum(estimate_tokens(part.text) for part in parts)
     room = TokenBudget(inputs.window, _MARGIN + inputs.reserved + needed)
@@ -302,8 +298,8 @@ def _show_code(
     shown: ShownFiles,
     project_entries: Sequence[WalkEntry],
 ) -> RankedContext | None:
-    """Show the files that the step needs, and those of the failure. Return the code
-    that the step may be about.
+    """Show the files of the step and of the failure. Return code that the step may be
+    about.
     """
     step, choices = inputs.step, inputs.choices
     show_files(
@@ -367,9 +363,7 @@ def _list_shown(
 
 
 def step_digest(step: PlanStep, guidance: str) -> str:
-    """Return a digest of what a step asks for. A saved reply is used only for the same
-    digest.
-    """
+    """Return a digest of the task. Saved replies apply only to the same digest."""
     places = [file.place for file in step.files_affected]
     fields = (step.number, step.title, step.description, places, step.check_lines)
     content = repr((fields, guidance)).encode("utf-8", "surrogatepass")

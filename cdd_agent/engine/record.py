@@ -101,23 +101,21 @@ _KEPT = (
     "landing",
     "side",
 )
-"""Beginnings of names that `start_over` leaves in place."""
+"""Prefixes of names that `start_over` leaves."""
 
 
 class GoingBack(JsonFile, frozen=True):
-    """An undo under way, or with `again` a redo. After a kill it is finished."""
+    """An undo or, with `again`, a redo under way. After a kill it is finished."""
 
     id: str
-    """The id of the undo. The state has it once the undo is finished."""
+    """The undo's id. The state has it once finished."""
     steps: tuple[int, ...]
-    """The numbers of the steps' folders, which stay when steps are renumbered."""
+    """Folder numbers, which survive renumbering."""
     again: bool = False
 
 
 class RunRecord(Struct, frozen=True):
-    """The folder of a ticket's runs. It is private to this computer, and git ignores
-    it.
-    """
+    """The folder of a ticket's runs, private to this computer and ignored by git."""
 
     root: Path
     folder: Path
@@ -140,9 +138,8 @@ class RunRecord(Struct, frozen=True):
         return self.folder.name
 
     def prepare(self) -> Sequence[Path]:
-        """Create the folder, and make git ignore it. Returns the folders that are new,
-        the innermost first. Raises `BadInput`, also if a link in the record leads out
-        of the project.
+        """Create the folder, ignored by git. Returns new folders, innermost first.
+        Raises `BadInput`, also if a link in the record leads outside the project.
         """
         expect_no_link_out(self.root, [self.folder, *self._own_places()])
         new = [
@@ -152,7 +149,7 @@ class RunRecord(Struct, frozen=True):
         ]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            # it has contents of files, whatever their permissions
+            # it has files' contents, whatever their permissions
             self.folder.chmod(0o700)
         except OSError as error:
             raise BadInput(
@@ -164,15 +161,15 @@ class RunRecord(Struct, frozen=True):
         return new
 
     def _own_places(self) -> Iterator[Path]:
-        """Yield all paths in the folder, except those in the run's trees."""
+        """Yield all paths inside, except in the run's trees."""
         for folder, inner, files in os.walk(self.folder):
             yield from (Path(folder, name) for name in (*inner, *files))
             if Path(folder) == self.folder:
                 inner[:] = [name for name in inner if name not in ("tree", "side")]
 
     def discard(self, new: Sequence[Path]) -> None:
-        """Delete the folders that `prepare` created, if the run was refused. Files that
-        another process has created there stay.
+        """Delete folders that `prepare` created for a refused run, except other
+        processes' files.
         """
         for place in new:
             try:
@@ -187,7 +184,7 @@ class RunRecord(Struct, frozen=True):
                 break
 
     def tidy(self) -> None:
-        """Delete the leftovers of killed writes and checks. The caller has the lock."""
+        """Delete leftovers of killed writes and checks. The caller has the lock."""
         folders = (
             self.folder,
             self.folder / "versions",
@@ -202,8 +199,8 @@ class RunRecord(Struct, frozen=True):
         remove_abandoned_trees(self.root)
 
     def attempt(self, step: int, number: int, side: Self | None = None) -> Attempt:
-        """Return an attempt at the step with this folder. `side` is the record of its
-        side tree, if it is made in one.
+        """Return an attempt by step folder and number. `side` is the record of its side
+        tree, if any.
         """
         name = f"attempt-{number}"
         folder = self.folder / f"step-{step:02}" / name
@@ -216,7 +213,7 @@ class RunRecord(Struct, frozen=True):
         return Baseline.load(self._baseline)
 
     def save_baseline(self, baseline: Baseline) -> None:
-        """Save the results without their outputs."""
+        """Outputs are not saved."""
         runs = tuple(
             replace(each, run=each.run.as_saved(self.redactor))
             for each in baseline.runs
@@ -250,8 +247,8 @@ class RunRecord(Struct, frozen=True):
         remove(self._going_back)
 
     def start_over(self) -> Path:
-        """Move the files of the run to a new folder, and return that folder. The lock,
-        the checkpoints, the conversation about the spec and the whereabouts stay.
+        """Move the run's files to a new folder, which is returned. Lock, checkpoints,
+        spec conversation and whereabouts stay.
         """
         earlier = self.folder / f"earlier-{stamp()}"
         try:
@@ -270,8 +267,8 @@ class RunRecord(Struct, frozen=True):
 
     @property
     def choices(self) -> Choices:
-        """The user's choice of files. A hidden file counts as pinned only if the user
-        did that here: the file may have come with a clone.
+        """The user's choice of files. Hidden files count as pinned only if signed here:
+        the file may come with a clone.
         """
         choices = Choices.load(self.folder / "choices.json") or Choices()
         if choices.pinned and (not choices.seal or choices.seal != self._seal(choices)):

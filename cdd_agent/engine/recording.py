@@ -1,4 +1,4 @@
-"""The recorder of a run: removes secrets from events and logs each before a face gets
+"""Removes secrets from a run's events, and logs each before a user interface gets
 it.
 """
 
@@ -13,11 +13,11 @@ from cdd_agent.text.redaction import Redactor
 
 
 class Recorder(RedactedEvents):
-    """The subscriber between the work on a ticket and a face."""
+    """Between a ticket's work and a user interface."""
 
     def __init__(self, redactor: Redactor, log: RunLog, emit: Emit) -> None:
         self.refused: CddError | None = None
-        """The disk's refusal when an event could not be logged."""
+        """Set if the disk refused an event."""
 
         def record(event: Event) -> None:
             if self.refused is None:
@@ -31,13 +31,11 @@ class Recorder(RedactedEvents):
         self._log = log
 
     def beside(self) -> RedactedEvents:
-        """Return a separate stream for work that runs side by side: its pieces do not
-        mix with others.
-        """
+        """Return a separate stream for concurrent work, so that pieces do not mix."""
         return RedactedEvents(self._redactor, self._emit)
 
     def note(self, event: Event) -> None:
-        """Log an event that faces have already. `check` raises if the disk refuses."""
+        """Log an event that was already shown. `check` raises if the disk refuses."""
         if self.refused is None:
             try:
                 self._log.add(self._redactor.redacted(event))
@@ -51,11 +49,10 @@ class Recorder(RedactedEvents):
 
     @contextmanager
     def recording(self, then: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Wrap work of the user or a script. At its end, however it comes, `then` is
-        called.
+        """Wrap work, and call `then` at its end, even after an error.
 
-        Raises `BadInput` if an event could not be logged, and what `then` raises; but
-        an error of the work comes first.
+        Raises `BadInput` if an event could not be logged, and what `then` raises,
+        unless the work raised first.
         """
         is_over = False
         try:
@@ -64,7 +61,7 @@ class Recorder(RedactedEvents):
         finally:
             self.forget()
             refused, self.refused = self.refused, None
-            # an error of the work is the one to report
+            # an error of the work has priority
             with nullcontext() if is_over else suppress(CddError):
                 then()
                 if refused is not None:

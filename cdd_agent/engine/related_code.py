@@ -1,5 +1,5 @@
-"""Code that a step's prompt shows although the step does not name it: the code that the
-step may be about and, after a failure, the code that the failure is about.
+"""Code that a prompt shows although the step does not name it: related to the step or,
+after a failure, to the failure.
 """
 
 from collections.abc import Collection, Iterable
@@ -15,13 +15,11 @@ from cdd_agent.llm.token_estimates import estimate_tokens
 from cdd_agent.tickets.declared_files import DeclaredFiles
 
 MOST = 8_000
-"""Tokens of the code that a step may be about. In a small window it is two thirds of
-the remaining room.
-"""
+"""Tokens of related code; in a small window, two thirds of the remaining room."""
 MOST_WITH_TOOLS = 4_000
-"""The same for a model with tools, which can search by itself."""
+"""The limit for a model with tools, which can search."""
 _MOST_AFTER_FAILURE = 3_000
-"""Tokens. In a small window it is half of the remaining room."""
+"""In tokens; in a small window, half of the remaining room."""
 _HEADING = (
     "# Code that the step may be about\n\nIt was found by the step's words; what is in"
     " part is not to be given whole."
@@ -36,12 +34,11 @@ def find_related_code(
     saved: RankedContext | None,
     most: int,
 ) -> RankedContext | None:
-    """Return the code that a step may be about, in at `most` these tokens, if the step
-    declares no file or the user has pinned folders. Return None for other steps: their
-    plan has chosen the files.
+    """Return related code of `most` tokens, if the step declares no file or the user
+    pinned folders; else None, because the plan chose the files.
 
-    The code that was `saved` by an earlier attempt is shown again if its files have
-    not changed and there is room for it.
+    Code `saved` by an earlier attempt is repeated if its files are unchanged and it
+    fits.
     """
     room = shown.room
     has_pinned_folder = any((shown.root / place).is_dir() for place in choices.pinned)
@@ -98,9 +95,8 @@ def _is_unchanged(shown: ShownFiles, saved: RankedContext) -> bool:
 def follow_failure(
     shown: ShownFiles, failure: str, missed: Collection[str], files: Collection[str]
 ) -> None:
-    """Show the code that a failure is about: the lines of its traceback, and places in
-    the files that those, or the tests that were `missed`, import. Only these `files`
-    are shown, and none that is shown whole already.
+    """Show code about a failure: lines of its traceback, and places in the files that
+    these or the `missed` tests import. Limited to `files`, without whole ones.
     """
     room = shown.room
     tokens = _MOST_AFTER_FAILURE

@@ -1,17 +1,16 @@
-"""Keep the run of a ticket whose folder was renamed.
+"""Keeps a ticket's run after its folder was renamed.
 
-The state in the folder and the record still have the former name. The first command
-that changes the run gives both the new name, in this order:
+State and record still have the former name. The first command that changes the run
+renames, in this order:
 
-1. take the lock in the record, which moves with the record;
-2. rename the references of the checkpoints;
+1. lock the record (the lock moves with it);
+2. rename the checkpoints' references;
 3. rename the record's folder;
-4. write the new name into the ticket's state: now the run has its new name;
-5. write it into the copy in the record.
+4. write the name into the ticket's state, which completes the rename;
+5. write it into the record's copy.
 
-Until 4, `Ticket.record` finds the record under either name. A kill at any point
-therefore loses nothing, and the next start does the rest. Checkpoints are found by
-their ids, so nothing is missing between 2 and 3.
+Until 4, `Ticket.record` finds the record under either name. A kill loses nothing, and
+the next start does the rest. Checkpoints are found by id, so 2 and 3 may be apart.
 """
 
 from __future__ import annotations
@@ -45,12 +44,11 @@ _OF_LOCK = {"lock", "holder.json"}
 def follow_rename(
     ticket: Ticket, redactor: Redactor, open_checkpoints: OpenCheckpoints
 ) -> tuple[Notice, ...]:
-    """Give the run of a renamed ticket the ticket's new name. Return a notice for the
-    user; none if there was nothing to do.
+    """Rename the run of a renamed ticket. Returns a notice, if anything was done.
 
-    A run that travels, or has a separate tree, keeps its former name, by which others
-    know it. Raises `BadInput` if another run has the new name, or if another process
-    is at work on the ticket.
+    A run that travels or has a separate tree keeps its name, by which others know it.
+    Raises `BadInput` if another run has the new name, or another process works on the
+    ticket.
     """
     former = ticket.former_slug
     if not former or _is_known_elsewhere(ticket.record):
@@ -67,26 +65,26 @@ def follow_rename(
         try:
             state = read_state(ticket)
         except StateUnreadable:
-            # The run is rebuilt from its copy, or set aside, when it is opened.
+            # Opening the run rebuilds the state, or renames it.
             return ()
         assert state is not None
         if old.folder.exists():
             waited_for(_rename_checkpoints(old, new.slug, open_checkpoints))
             _rename_record(old, new)
-        # Each file by itself: the copy may be older, and cannot be read if torn.
+        # Separately: the copy may be older, or torn.
         save_state(state, ticket.state_path)
         rename_copy(new)
         text = f"{former} was renamed to {ticket.slug}. Its run continues."
         notice = Notice(text, kind=NoticeKind.TICKET_RENAMED)
         new.log.add(redactor.redacted(notice))
-        # The lock's own path has the former name.
+        # The lock's path has the former name.
         remove(new.folder / "holder.json")
     return (notice,)
 
 
 def expect_no_tree_of_former_name(ticket: Ticket) -> None:
-    """Raise `BadInput` if a ticket without a run seems to be one whose run has a
-    separate tree, under a new name: the run cannot be found by a state.
+    """Raise `BadInput` if a renamed ticket seems to have a run in a separate tree,
+    which no state here leads to.
     """
     plan = read_bytes(ticket.plan_path)
     record = RunRecord(ticket.root, ticket.record)
@@ -127,11 +125,11 @@ def _is_known_elsewhere(record: Path) -> bool:
 
 
 def _expect_free(new: RunRecord, old: RunRecord) -> None:
-    """Raise `BadInput` if the new name has the record of another run."""
+    """Raise `BadInput` if another run's record has the new name."""
     if not new.folder.exists() or not old.folder.exists():
-        # Without the old one, a process that was killed has moved it here.
+        # A killed process has moved the old one here.
         return
-    # On some disks both names are one folder.
+    # Some disks have one folder for both names.
     is_same = old.folder.samefile(new.folder)
     if not is_same and {path.name for path in new.folder.iterdir()} - _OF_LOCK:
         shown = new.folder.relative_to(new.root).as_posix()
@@ -155,7 +153,7 @@ async def _rename_checkpoints(
 
 
 def _rename_record(old: RunRecord, new: RunRecord) -> None:
-    """The caller has the lock of the old one."""
+    """The caller holds the old record's lock."""
     is_there = new.folder.exists() and not old.folder.samefile(new.folder)
     with locked(new.folder, new.slug) if is_there else nullcontext():
         try:

@@ -1,4 +1,4 @@
-"""The report of a ticket's run: its results from the state, its effort from the log."""
+"""A run's report: results from the state, effort from the log."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -29,7 +29,7 @@ from cdd_agent.verification.outcomes import Result, SuiteRun, merge_runs
 
 
 class Counts(Struct, frozen=True):
-    """How many tests passed, failed, and were skipped or expected to fail."""
+    """Skipped tests include expected failures."""
 
     passed: int
     failed: int
@@ -46,21 +46,21 @@ class Counts(Struct, frozen=True):
 
 
 class StepReport(StepSummary, frozen=True):
-    """One step: its summary, and what all its attempts together took."""
+    """A step's summary, and what all its attempts took."""
 
     tests: Counts | None = None
-    """The tests of its last check, if that reports single tests."""
+    """The tests of its last check; None without single tests."""
     effort: RunEffort = NO_EFFORT
     notes: tuple[str, ...] = ()
-    """Points of its last check for the user to look at."""
+    """Remarks of its last check for the user."""
     models: tuple[str, ...] = ()
-    """The models whose replies it got, in all its attempts."""
+    """Models that replied, in all attempts."""
     left_out: tuple[LeftOut, ...] = ()
-    """The changes of its last attempt that the user did not take."""
+    """Changes of its last attempt that the user did not accept."""
     edited: tuple[str, ...] = ()
-    """Files of its last attempt whose proposed content the user edited."""
+    """Files of its last attempt that the user edited."""
     refusals: tuple[str, ...] = ()
-    """The user's reasons for taking nothing of a change, in all its attempts."""
+    """The user's reasons for refusing whole changes, in all attempts."""
 
     @classmethod
     def from_run(
@@ -89,8 +89,6 @@ class StepReport(StepSummary, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """A ticket's run so far."""
-
     ticket_slug: str
     ticket_title: str
     status: RunStatus
@@ -98,34 +96,28 @@ class Report(Struct, frozen=True):
     completed_at: datetime | None
     steps: tuple[StepReport, ...]
     files_created: tuple[str, ...]
-    """Files of completed steps. A file that one step created and another changed is
-    listed here.
-    """
+    """Files of completed steps, including those changed later."""
     files_modified: tuple[str, ...]
     tests_before: Counts | None
-    """The baseline; None if it was not taken or does not report single tests."""
+    """The baseline; None without single tests."""
     tests_after: Counts | None
-    """The last known result of every test, from the baseline and the checks of
-    completed steps.
-    """
+    """Every test's last known result, from baseline and completed steps."""
     effort: RunEffort
-    """Includes steps that are no longer in the plan."""
+    """Includes steps removed from the plan."""
     unproven: tuple[Unproven, ...] = ()
-    """The steps that are over, or failed, without passed tests."""
+    """Finished or failed steps without passed tests."""
     require: Require | None = None
-    """The rule of the run, if it has one. It fails the run if it does not accept one of
-    `unproven`.
-    """
+    """The run's rule, if any. It fails the run if it rejects one of `unproven`."""
     files_deleted: tuple[str, ...] = ()
-    """Files that existed before the run. A file that one step created and another
-    deleted is in no list.
+    """Files from before the run. Files created and deleted in the run are not
+    listed.
     """
     edited_criteria: tuple[EditedCriterion, ...] = ()
-    """Criteria of the spec that are new or were changed since the steps were over."""
+    """Criteria that are new or changed since the steps were over."""
     missing: tuple[MissingWork, ...] = ()
-    """The work that the project's tree did not have when all steps were over."""
+    """Work that the tree lacked when all steps were over."""
     damaged_lines: int = 0
-    """Lines of the log that could not be read. What they cost is not counted."""
+    """Unreadable lines of the log, whose costs are missing."""
 
     @property
     def tally(self) -> StepTally:
@@ -142,8 +134,8 @@ class Report(Struct, frozen=True):
         require: Require | None = None,
         missing: tuple[MissingWork, ...] = (),
     ) -> "Report":
-        """Read the record and its log. Secrets are redacted. Raises `BadInput` when one
-        of them cannot be read.
+        """Secrets are redacted. Raises `BadInput` if the record or log is
+        unreadable.
         """
         logged = LoggedRun.read(record.log)
         results = KnownTests(record).so_far(state)
@@ -186,7 +178,7 @@ class Report(Struct, frozen=True):
 
 
 def _fields(report: Report | StepReport) -> dict[str, Any]:
-    """Return all fields by name. Those of the effort are among them."""
+    """Includes the fields of the effort."""
     fields: dict[str, Any] = to_builtins(report)
     del fields["effort"]
     return fields | report.effort.to_json()
@@ -210,7 +202,7 @@ def _net(steps: Iterable[Files]) -> Files:
 
 
 def _tests_of(baseline: Baseline | None) -> SuiteRun | None:
-    """Return the tests of the baseline; None if no check reports them."""
+    """None if no check reports tests."""
     if baseline is None or not baseline.tests:
         return None
     return merge_runs(baseline.tests)

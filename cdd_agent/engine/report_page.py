@@ -1,7 +1,7 @@
-"""A run's report as files: `report.json` for scripts, `report.md` for reading.
+"""A run's report as `report.json` and `report.md`.
 
-Titles, errors and paths can hold any text. They are escaped so that they stay in their
-cell, line or block.
+Any text may occur in titles, errors and paths, so it is escaped to stay in its cell,
+line or block.
 """
 
 import json
@@ -13,6 +13,7 @@ from pathlib import Path
 from cdd_agent.engine.effort import RunEffort
 from cdd_agent.engine.report import Counts, Report, StepReport
 from cdd_agent.files.atomic import write_atomic
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.outcome_words import (
     proof_in_words,
@@ -25,10 +26,8 @@ from cdd_agent.tickets.outcome_words import (
 from cdd_agent.tickets.run_outcome import reasons_against
 from cdd_agent.tickets.status import RunStatus, StepStatus
 
-_SPECIAL = re.compile(r"[\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_])")
-"""Characters with a meaning in a line of Markdown. An underscore within a word has
-none.
-"""
+_SPECIAL = Pattern(r"[\\`*\[\]<>|#~&]|(?<![^\W_])_|_(?![^\W_])")
+"""Markdown's special characters. Underscores within words are not special."""
 _HEAD: tuple[str, ...] = (
     "Step",
     "Status",
@@ -43,7 +42,7 @@ _HEAD: tuple[str, ...] = (
 
 
 def save(report: Report, folder: Path) -> None:
-    """Write both files. Raises `BadInput` when the disk refuses."""
+    """Raises `BadInput` if the disk refuses."""
     data = json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n"
     write_atomic(folder / "report.json", data.encode("utf-8", errors="replace"))
     write_atomic(
@@ -116,8 +115,8 @@ def _uncounted_calls(effort: RunEffort) -> Iterator[str]:
 
 
 def _reasons_against(report: Report) -> list[str]:
-    """Return why the run is not done although its steps are over, in the order in which
-    they are shown. Without a reason, `require` holds.
+    """Return why the run is not done although its steps are over, in display order. If
+    there is no reason, `require` holds.
     """
     reasons = []
     if report.missing:

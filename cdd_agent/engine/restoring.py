@@ -1,6 +1,7 @@
-"""Restores files: reverses the changes of attempts in the current files.
+"""Restores files by reversing attempts' changes.
 
-A later edit of the user is merged where that is clean. Otherwise the file is kept.
+The user's later edits are merged if possible without conflicts; otherwise the file is
+kept.
 """
 
 from __future__ import annotations
@@ -39,34 +40,31 @@ from cdd_agent.git.restore import (
 )
 
 ShouldSave = Callable[[str], bool]
-"""True for a file whose current content is saved before it is discarded."""
+"""True to save a file's content before discarding it."""
 
 
 class RestorePlan(Struct):
-    """The files to restore."""
-
     changes: list[Change] = field(default_factory=list)
-    """The changes to reverse: `before` is the target, `after` the current content."""
+    """Changes to reverse: `before` is the target, `after` the current content."""
     kept: list[str] = field(default_factory=list)
-    """Files with a later edit that cannot be merged. They are left unchanged."""
+    """Files with later edits that cannot be merged. They stay."""
     merged: list[str] = field(default_factory=list)
-    """Files among the changes that keep a later edit."""
+    """Files in `changes` that keep a later edit."""
     settled: list[Change] = field(default_factory=list)
-    """Files that have their target already. A killed write may have left temporary
-    files or empty folders in their place.
+    """Files already at their target. A killed write may have left temporary files or
+    empty folders there.
     """
 
 
 class Restorer(Struct, frozen=True):
-    """Restores the files under `root` that these attempts changed."""
+    """Restores files that these attempts changed."""
 
     root: Path
     attempts: Sequence[Attempt]
 
     def restore(self) -> RestoreResult:
-        """Reverse all changes of attempts that failed, were interrupted or belong to a
-        skipped step. Content that only commands and checks made is saved in `kept`
-        first. Harmless when repeated.
+        """Reverse failed, interrupted or skipped attempts. Content made only by
+        commands and checks is saved in `kept` first. Harmless when repeated.
         """
         if not self.attempts:
             return RestoreResult()
@@ -87,8 +85,8 @@ class Restorer(Struct, frozen=True):
         return self.carry_out(plan, lambda path: path not in exact)
 
     def reinstate(self, restored: Sequence[Change]) -> RestoreResult:
-        """Write the files again that the attempts had before they were restored, except
-        files that the user has changed. That is entered before anything changes.
+        """Rewrite the attempts' files after a restoring, except those that the user
+        changed. Entered in the ledger first.
         """
         plan = self.plan(restored, can_merge=False)
         attempt = self.attempts[-1]
@@ -99,10 +97,10 @@ class Restorer(Struct, frozen=True):
         return self.carry_out(plan, lambda path: False)
 
     def plan_undo(self) -> RestorePlan:
-        """Plan to reverse all changes of the attempts. Raises `CheckpointGone`.
+        """Plan the reversal of all changes. Raises `CheckpointGone`.
 
-        Nothing is merged if a kill stopped a command or a check: its last changes look
-        like edits of the user.
+        Nothing is merged if a kill stopped a command or check, whose last changes look
+        like the user's.
         """
         changes = []
         for change in self._net_changes().all:
@@ -112,9 +110,7 @@ class Restorer(Struct, frozen=True):
         return self.plan(changes, can_merge=can_merge)
 
     def plan(self, changes: Iterable[Change], *, can_merge: bool = True) -> RestorePlan:
-        """Plan to reverse these changes in the current files. Raises
-        `CheckpointGone`.
-        """
+        """Plan to reverse these changes. Raises `CheckpointGone`."""
         plan = RestorePlan()
         for change in changes:
             self._add_change(plan, change, can_merge=can_merge)
@@ -142,8 +138,8 @@ class Restorer(Struct, frozen=True):
             plan.merged.append(path)
 
     def _merge(self, change: Change, current: TreeEntry | None) -> TreeEntry | None:
-        """Reverse a change in a file that was edited since, and save the result.
-        Returns None if that is not clean, or if the file is not text.
+        """Reverse a change in an edited file, and save the result. None if there are
+        conflicts, or it is not text.
         """
         before, after = change.before, change.after
         if before is None or after is None or current is None:
@@ -161,23 +157,22 @@ class Restorer(Struct, frozen=True):
         merged = merge_texts(*versions)
         if merged is None:
             return None
-        # the permissions are restored, unless the edit changed them
+        # permissions are restored unless edited
         like = before if is_same_mode(current, after) else current
         name = store_of(attempt, change.path).put(merged)
         return replace(like, content=name)
 
     def carry_out(self, plan: RestorePlan, should_save: ShouldSave) -> RestoreResult:
-        """Restore files as planned. The current content of a file goes to the run's
-        folder `kept` first if `should_save` says so. Harmless when repeated.
+        """Restore as planned. If `should_save`, the current content goes to the run's
+        `kept` folder first. Harmless when repeated.
 
-        Raises `CheckpointGone` before anything changes, or `BadInput` if the disk
-        refuses.
+        Raises `CheckpointGone` before any change, or `BadInput` if the disk refuses.
         """
         contents = find_replaced(self.attempts, plan.changes)
         restored: list[str] = []
         kept_paths = [*plan.kept]
         restore(self.root, plan.settled, contents)
-        # files that are removed come first, because their places may be needed
+        # removals first: their places may be needed
         for is_removed, is_saved in product((True, False), (False, True)):
             group = [
                 change
@@ -201,8 +196,8 @@ class Restorer(Struct, frozen=True):
         return fold(in_order(self.attempts))
 
     def _add_reported(self, plan: RestorePlan) -> None:
-        """Add the files that the last restoring kept or merged, if nothing was done
-        since: a kill may have come before the user saw them.
+        """Add files that the last restoring kept or merged, if nothing followed: a kill
+        may have come before the user saw them.
         """
         last = final_restoring(self.attempts)
         if last is None:

@@ -1,7 +1,7 @@
-"""The last part of a run, shown again in a later session: from its log, with the texts
-that only the attempts' folders have.
+"""Shows the last part of a run again in a later session, from its log and the texts in
+attempts' folders.
 
-Secrets are removed from these texts as they were from the events.
+Secrets are removed, as from the events.
 """
 
 from collections import Counter
@@ -47,9 +47,9 @@ from cdd_agent.tickets.state import ExecutionState
 
 MOST_EVENTS = 200
 LONGEST_TEXT = 20_000
-"""The longest text of a reply, an answer or an output, in characters."""
+"""Longest reply, answer or output, in characters."""
 _TAIL = 4_000_000
-"""The number of bytes at the end of the log that are read."""
+"""Bytes to read from the log's end."""
 _ONLY_LIVE = (
     ReplyStarted,
     ReplyLost,
@@ -58,15 +58,15 @@ _ONLY_LIVE = (
     ToolStarted,
     TestsStarted,
 )
-"""Events that only show what is being waited for, or that their end brings back."""
+"""Events that only announce a wait, or are implied by their end."""
 _OF_THE_MOMENT = (NoticeKind.WHAT_NEXT, NoticeKind.RESUMED)
-"""Notices that the agent prints again when a session is resumed."""
+"""Notices that the agent repeats when a session resumes."""
 _ENDS_OF_PLANNING = (NoticeKind.PLAN_WRITTEN, NoticeKind.PLAN_KEPT)
 _LONGEST_LINE = 160
 
 
 def run_retold(record: RunRecord, state: ExecutionState) -> SessionRestored:
-    """Return the current run. Raises `BadInput` if its record cannot be read."""
+    """Raises `BadInput` if the record is unreadable."""
     entries = record.log.latest(_TAIL)
     side = SideSteps()
     shown = [
@@ -82,14 +82,13 @@ def run_retold(record: RunRecord, state: ExecutionState) -> SessionRestored:
 
 
 def planning_retold(record: RunRecord) -> SessionRestored:
-    """Return the conversation about the ticket's plan since the last plan was written
-    or discarded. It ends with the user's last line: the Planner shows again what is
-    open after it.
+    """Return the conversation about the plan since one was last written or discarded,
+    up to the user's last line: the Planner repeats what is open.
     """
     entries = RunLog(record.folder / "planning.jsonl").latest(_TAIL)
     events: list[Event] = []
     answers: list[Event] = []
-    """What came since the user's last line. Each opening of the Planner repeats it."""
+    """Events after the user's last line, which each opening of the Planner repeats."""
     for entry in entries:
         event = entry.event
         if isinstance(event, Notice) and event.kind in _ENDS_OF_PLANNING:
@@ -113,7 +112,7 @@ def _is_shown(event: Event) -> bool:
 
 
 def last_line(entries: Sequence[LogEntry]) -> str:
-    """Return the last event of a log that says something, in a line."""
+    """Return the last informative event of a log, in one line."""
     for entry in reversed(entries):
         match entry.event:
             case StepFinished(label=label, status=status, error=error):
@@ -139,15 +138,13 @@ def last_line(entries: Sequence[LogEntry]) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return the first line of a text, cut to the width of a list."""
+    """Cut a text's first line to list width."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
 
 
 class _Retold:
-    """Restores the texts that the log leaves out, by the order of events in the
-    attempt.
-    """
+    """Restores texts that the log omits, by the order of events in an attempt."""
 
     def __init__(
         self, record: RunRecord, state: ExecutionState, wanted: set[int]
@@ -156,9 +153,9 @@ class _Retold:
         self._attempt: Attempt | None = None
         self._replies, self._results = Counter[Path](), Counter[Path]()
         self._checks = 0
-        """The number of checks of the attempt that are over."""
+        """Number of finished checks."""
         self._is_asked = False
-        """True while a question is answered: the reply is not part of an attempt."""
+        """True during a question, whose reply belongs to no attempt."""
 
     def of(self, entry: LogEntry) -> Iterator[Event]:
         event, is_wanted = entry.event, id(entry) in self._wanted
@@ -167,22 +164,24 @@ class _Retold:
                 self._attempt = self._record.attempt(
                     self._state.step(step).folder, number
                 )
-                # an interrupted attempt runs its checks again from the first
+                # a resumed attempt repeats its checks
                 self._checks = 0
             case QuestionAsked() | QuestionAnswered():
                 self._is_asked = isinstance(event, QuestionAsked)
         described = (
             ()
             if self._is_asked or self._attempt is None
-            else tuple(self._kept(event, self._attempt, is_wanted))
+            else tuple(self._with_saved_texts(event, self._attempt, is_wanted))
         )
         if not is_wanted or isinstance(event, ReplyFinished):
             yield from described if is_wanted else ()
         else:
             yield from described or (event,)
 
-    def _kept(self, event: Event, attempt: Attempt, is_wanted: bool) -> Iterator[Event]:
-        """Yield the event with its saved texts; nothing if none were saved."""
+    def _with_saved_texts(
+        self, event: Event, attempt: Attempt, is_wanted: bool
+    ) -> Iterator[Event]:
+        """Yield the event with its saved texts, if any."""
         folder = attempt.folder
         match event:
             case ReplyFinished(step=int(step)):
@@ -232,7 +231,7 @@ class _Retold:
 
 
 def _printed(step: int, command: str, output: str) -> Iterator[CommandOutput]:
-    """Yield the end of what a check printed, without its first line."""
+    """Yield the end of a check's output, without its first line."""
     printed = output.removeprefix(f"$ {command}\n")
     if printed:
         yield CommandOutput(step, printed[-LONGEST_TEXT:])

@@ -1,4 +1,4 @@
-"""The files of a project's rules that a step's prompt shows as files to edit."""
+"""Project rules that a prompt shows as editable files."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path, PurePosixPath
@@ -20,10 +20,10 @@ def edited_rules(
     guidance: str,
     missed: Collection[str],
 ) -> Mapping[str, str]:
-    """Return the digests of the rules files that the step may edit, by path.
+    """Return path → digest of rules files that the step may edit.
 
-    These are the files of the step and those that an attempt missed. A file that only
-    the words of the step name is one of them if it has no blanks.
+    These are its files and those that an attempt missed. Names in the step's text count
+    if they have no spaces.
     """
     wanted = {*missed, *declared.paths}
     words = _words_of(step, guidance)

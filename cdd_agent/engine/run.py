@@ -1,5 +1,4 @@
-"""One ticket's run on the disk: its plan, its state, and the record of its attempts.
-This module reads and writes them.
+"""A ticket's run on disk: its plan, state and record.
 
 An open run holds the ticket's lock, so the state has one writer.
 """
@@ -81,22 +80,20 @@ from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Agenda
 
 _asked_for: ContextVar[int] = ContextVar("asked_for", default=0)
-"""The number of the step that the model was asked for last. Each of the steps that run
-side by side has a separate value.
-"""
+"""The step that the model was last asked for; separate for concurrent steps."""
 
 
 class SavedWork(Enum):
-    """The saved part of an interrupted step's reply, which was paid for."""
+    """The paid part of an interrupted step's reply."""
 
     NONE = auto()
     REPLY = auto()
     ROUNDS = auto()
-    """Rounds of tool calls, without the model's last message."""
+    """Tool calls, without the model's last message."""
 
 
 class Run(Struct):
-    """The run of a ticket. Its values in memory are never ahead of the disk."""
+    """Values in memory are never ahead of the disk."""
 
     ticket: Ticket
     spec: TicketSpec
@@ -108,27 +105,21 @@ class Run(Struct):
     recorder: Recorder
     known_tests: KnownTests
     own: tuple[str, ...] = ()
-    """Files and folders that this program writes outside `.cdd`, relative to the root.
-    """
+    """This program's files and folders outside `.cdd`, relative to the root."""
     code: CodeFinder | None = None
-    """Finds the code for a step's prompt. None: prompts show only files that are named.
-    """
+    """Finds code for prompts. None: prompts show only named files."""
     missing: tuple[MissingWork, ...] = ()
-    """The missing work that `find_missing_work` found last. Empty while a step remains.
-    """
+    """As last found by `find_missing_work`. Empty while steps remain."""
     require: Require | None = None
-    """The rule about the steps of the run, if it has one."""
+    """The run's rule about its steps, if any."""
     unreadable: dict[int, CddError] = field(default_factory=dict)
-    """The reasons why records of version 0.1 cannot be read, by the folders of their
-    steps.
-    """
-    _found: list[Event] = field(default_factory=list)
-    """Events about the opening that were not reported yet."""
-    _met: set[str] = field(default_factory=set)
-    """The concurrent runs that were reported."""
+    """Folder → why a record of version 0.1 is unreadable."""
+    _opening_events: list[Event] = field(default_factory=list)
+    """Unreported events of the opening."""
+    _reported_runs: set[str] = field(default_factory=set)
+    """Concurrent runs already reported."""
     _unsaved: dict[int, Cost] = field(default_factory=dict)
-    """The cost of calls that the state does not have yet, by the folder of their step.
-    """
+    """Folder → cost of calls not yet in the state."""
 
     @classmethod
     def open(
@@ -150,8 +141,8 @@ class Run(Struct):
         """Take the ticket's lock, or use the given one, and read the run. `since` is
         the start time in the lock. `start_over` moves the earlier run aside.
 
-        Raises `BadInput` for a state that cannot be read or belongs to another plan, or
-        if another process works on the ticket.
+        Raises `BadInput` for a state that is unreadable or another plan's, or if
+        another process works on the ticket.
         """
         spec = ticket.read_spec()
         record = RunRecord.of_ticket(ticket, redactor)
@@ -192,20 +183,19 @@ class Run(Struct):
             code,
             require=require,
             unreadable=unreadable,
-            _found=[*opened.news, *lock.news],
+            _opening_events=[*opened.news, *lock.news],
         )
 
     def close(self) -> None:
         self.lock.release()
 
     def emit(self, event: Event) -> None:
-        """Count, log and show an event."""
         self._note(event)
         self.recorder.emit(event)
 
     def teller(self) -> Emit:
-        """Return an `emit` for work that runs side by side: pieces of a stream are
-        joined only with pieces of the same stream.
+        """Return an `emit` for concurrent work, which keeps pieces of a stream
+        together.
         """
         separate = self.recorder.beside()
 
@@ -225,7 +215,7 @@ class Run(Struct):
                 pass
 
     def lost(self, usage: Usage) -> None:
-        """Count and log the usage of a call that brought no whole reply."""
+        """Count and log a call without a whole reply."""
         step = _asked_for.get()
         self._count(self.state.step(step).folder, usage)
         self.record.log.add(ReplyLost(usage, step or None))
@@ -234,19 +224,19 @@ class Run(Struct):
         self._unsaved[folder] = self._unsaved.get(folder, NO_COST) + usage.cost
 
     def save_costs(self) -> None:
-        """Save the costs of calls after which no step was saved, such as questions."""
+        """Save costs of calls after which no step was saved, such as questions."""
         if self._unsaved:
             self.save(self.state)
 
     @property
     def next_step(self) -> PlanStep | None:
-        """The step that would run now: pending, interrupted, or failed. None if no step
+        """The step to run now: pending, interrupted or failed. None if no step
         remains.
         """
         return next_step(self.plan, self.state)
 
     def agenda(self, step: PlanStep) -> Agenda:
-        """Return the ticket around this step, which is about to run."""
+        """Return the steps around one that is about to run."""
         later = []
         earlier = []
         for other in self.plan.order():
@@ -262,9 +252,8 @@ class Run(Struct):
         return Agenda(criteria, tuple(later), tuple(earlier), served)
 
     def find_number(self, label: str) -> int | None:
-        """Return the number of the step that a user means, None if there is none. A
-        label of the plan comes first; then the number of a step that is no longer in
-        it.
+        """Return the number of the step that a user means, or None: by label, else by
+        the number of a step removed from the plan.
         """
         step = self.plan.find_step(label)
         if step is not None:
@@ -284,9 +273,8 @@ class Run(Struct):
         )
 
     async def find_missing_work(self) -> None:
-        """Search the project's tree for the work of the steps, if no step remains. A
-        rebuilt state is saved if the work is there. Raises `BadInput` for a damaged
-        record.
+        """If no step remains, search the tree for the steps' work. A rebuilt state is
+        saved if it is there. Raises `BadInput` for a damaged record.
         """
         self.missing = ()
         if self.state.status is not RunStatus.COMPLETED:
@@ -298,7 +286,7 @@ class Run(Struct):
             self.save(self.state)
 
     def report(self) -> Report:
-        """Raises `BadInput` if the log cannot be read."""
+        """Raises `BadInput` if the log is unreadable."""
         spec = self._present_spec()
         return Report.from_run(
             spec.title,
@@ -311,8 +299,8 @@ class Run(Struct):
         )
 
     def _present_spec(self) -> TicketSpec:
-        """Return the current spec on the disk, which decides about the whole run. Steps
-        use `spec` until `reload_spec`.
+        """Return the spec on disk, which judges the run. Steps use `spec` until
+        `reload_spec`.
         """
         try:
             return self.ticket.read_spec()
@@ -320,9 +308,7 @@ class Run(Struct):
             return self.spec
 
     def refusal(self) -> StepFailed | None:
-        """Return why no further step may run: the run's rule does not accept a finished
-        step.
-        """
+        """Return why no step may run: the run's rule rejects a finished one."""
         if self.require is None:
             return None
         refused = [
@@ -346,8 +332,8 @@ class Run(Struct):
         )
 
     def ended(self) -> RunFinished:
-        """Return the summary. After the last step it also has the commits of the run
-        and the steps that are not committed.
+        """Return the summary; after the last step with commits and uncommitted
+        steps.
         """
         if self.state.status is not RunStatus.COMPLETED:
             return self.summary()
@@ -372,20 +358,20 @@ class Run(Struct):
         expect_here(self.record.root, self.record.folder, now)
 
     def report_opening(self) -> None:
-        """Report once what was found when the run was opened."""
-        while self._found:
-            self.emit(self._found.pop(0))
+        """Report once what opening the run found."""
+        while self._opening_events:
+            self.emit(self._opening_events.pop(0))
 
     def report_concurrent_runs(self) -> None:
-        """Report each other ticket that runs in this project now, and the consequences,
-        once.
+        """Report each other running ticket of the project once, with the
+        consequences.
         """
         new = {
             slug: who
             for slug, who in others_at_work(self.record.folder).items()
-            if slug not in self._met
+            if slug not in self._reported_runs
         }
-        self._met |= new.keys()
+        self._reported_runs |= new.keys()
         for slug, who in new.items():
             text = (
                 f"{slug} is running in this project, too{who}. Checks of one run"
@@ -396,7 +382,7 @@ class Run(Struct):
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.OTHER_RUN))
 
     def reload_spec(self) -> None:
-        """Use an edited spec. Raises `BadInput` if it cannot be read."""
+        """Raises `BadInput` if the spec is unreadable."""
         spec = self.ticket.read_spec()
         if spec == self.spec:
             return
@@ -409,7 +395,7 @@ class Run(Struct):
         )
 
     def reload_plan(self, plan: ImplementationPlan, *, is_known: bool = False) -> None:
-        """Use an edited plan. Raises `BadInput` if the state does not fit it."""
+        """Raises `BadInput` if the state does not fit the plan."""
         state = match_state(self.state, plan)
         renumberings = renumbered(self.state, state, plan, self.plan)
         if renumbered_steps(self.state, state):
@@ -427,19 +413,17 @@ class Run(Struct):
             self.emit(event)
 
     def begin_step(self, step: PlanStep) -> None:
-        """Note which criteria a step serves, as it begins."""
+        """Note the criteria that a step serves, as it begins."""
         criteria = self.spec.acceptance_criteria
         self.state = begin_step(self.state, self.plan, step, criteria)
 
     def skip_step(self, step: PlanStep) -> None:
-        """Note which criteria a skipped step would have served."""
+        """Note the criteria that a skipped step would have served."""
         criteria = self.spec.acceptance_criteria
         self.state = skip_step(self.state, step, criteria)
 
     def save(self, state: ExecutionState) -> None:
-        """Save the state with the costs so far, then use it: memory is never ahead of
-        the disk.
-        """
+        """Save the state with costs, then use it: memory is never ahead of the disk."""
         state = note_numbers(state, self.plan, self.spec.acceptance_criteria)
         self.state = save(
             self.ticket, self.plan, self.record, state.with_costs(self._unsaved)
@@ -448,7 +432,7 @@ class Run(Struct):
         self.missing = ()
 
     def attempt(self, step: int, number: int, side: RunRecord | None = None) -> Attempt:
-        """Return an attempt at the step that has this number now. `side` as for
+        """Return an attempt by the step's current number. `side`: see
         `RunRecord.attempt`.
         """
         return self.record.attempt(self.state.step(step).folder, number, side)
@@ -460,7 +444,7 @@ class Run(Struct):
         return back
 
     def restore_files(self, step: int) -> ChangesPutBack | None:
-        """Restore as `restore` does, without a report. Can be repeated."""
+        """Restore without a report. Can be repeated."""
         back = self.restorer(self.state.step(step)).restore()
         if not (back.restored or back.kept or back.merged):
             return None
@@ -474,8 +458,8 @@ class Run(Struct):
             self.emit(back)
 
     def remaining_attempts(self, *steps: StepExecution) -> list[Attempt]:
-        """Return the attempts of these steps whose changes may still be in the tree, in
-        the order of the steps. Raises `OldRecordUnreadable`.
+        """Return attempts whose changes may still be in the tree, by step. Raises
+        `OldRecordUnreadable`.
         """
         for step in steps:
             refusal = self.old_record_refusal(step)
@@ -488,13 +472,11 @@ class Run(Struct):
         ]
 
     def restorer(self, *steps: StepExecution) -> Restorer:
-        """Return what restores the files that these steps changed. Raises
-        `OldRecordUnreadable`.
-        """
+        """Raises `OldRecordUnreadable`."""
         return Restorer(self.record.root, self.remaining_attempts(*steps))
 
     def old_record_refusal(self, step: StepExecution) -> OldRecordUnreadable | None:
-        """Return why the changes of a step's attempts are unknown."""
+        """Return why a step's changes are unknown."""
         why = self.unreadable.get(step.folder)
         if why is None or not step.remaining_attempts:
             return None
@@ -508,34 +490,31 @@ class Run(Struct):
         *,
         is_new: bool = False,
     ) -> int:
-        """Return the number of the next attempt: the last one if it continues, or a new
-        one. `root` is a side tree, if the attempt is made in one. `is_new`: a saved
-        reply of the last attempt is not used.
+        """Return the next attempt's number: the last if it continues, else a new one.
+        `root` is a side tree. `is_new` ignores a saved reply.
         """
-        now = self.state.step(step.number)
+        execution = self.state.step(step.number)
         if is_new and self.find_saved_work(step) is not SavedWork.NONE:
-            return now.last_attempt + 1
-        if guidance or not self._continues(step, now, root):
-            return now.last_attempt + 1
-        return now.last_attempt
+            return execution.last_attempt + 1
+        if guidance or not self._continues(step, execution, root):
+            return execution.last_attempt + 1
+        return execution.last_attempt
 
     def find_saved_work(self, step: PlanStep) -> SavedWork:
-        """Return what the next run of an interrupted step uses without asking the
-        model again.
-        """
-        now = self.state.step(step.number)
-        if now.status is not StepStatus.PENDING or not now.last_attempt:
+        """Return what an interrupted step reuses without asking the model."""
+        execution = self.state.step(step.number)
+        if execution.status is not StepStatus.PENDING or not execution.last_attempt:
             return SavedWork.NONE
-        if not self._continues(step, now):
+        if not self._continues(step, execution):
             return SavedWork.NONE
-        attempt = self.attempt(step.number, now.last_attempt)
+        attempt = self.attempt(step.number, execution.last_attempt)
         if attempt.reply is not None:
             return SavedWork.REPLY
         return SavedWork.ROUNDS if attempt.dialogue else SavedWork.NONE
 
     def needs_model(self, number: int, guidance: str, *, is_new: bool = False) -> bool:
-        """True if the model is asked when the step runs now. A step with a saved reply
-        may still need one, if the files that its model was shown have changed.
+        """True if running the step asks the model. A saved reply may not be enough, if
+        shown files have changed.
         """
         last = self.state.step(number).last_attempt
         if guidance or is_new or not last:
@@ -544,14 +523,14 @@ class Run(Struct):
         return attempt.reply is None or attempt.failure is not None
 
     def resume_hint(self, number: int) -> str:
-        """Return how an interrupted step will continue, in words for the user."""
+        """Return how an interrupted step will continue, for the user."""
         step = self.plan.step(number)
-        now = self.state.step(number)
-        if step is None or not now.attempts:
+        execution = self.state.step(number)
+        if step is None or not execution.attempts:
             return "starts again"
-        if not self._continues(step, now):
+        if not self._continues(step, execution):
             return "starts again"
-        attempt = self.attempt(number, now.last_attempt)
+        attempt = self.attempt(number, execution.last_attempt)
         if attempt.reply is not None:
             return "continues with its saved reply"
         if attempt.dialogue:
@@ -567,8 +546,8 @@ class Run(Struct):
         reserved: int,
         root: Path | None = None,
     ) -> StepPrompt:
-        """Return the prompt of an attempt in the user's tree, or in a tree at `root`.
-        `reserved` are the tokens for tools and their answers; 0: without tools.
+        """Return an attempt's prompt, in the user's tree or `root`. `reserved` tokens
+        are for tools and answers; 0 without tools.
         """
         failed: FailedAttempt | None = None
         missed: dict[str, Ranges] = dict.fromkeys(also_show, ())
@@ -602,15 +581,15 @@ class Run(Struct):
         return build_prompt(inputs)
 
     def _continues(
-        self, step: PlanStep, now: StepExecution, root: Path | None = None
+        self, step: PlanStep, execution: StepExecution, root: Path | None = None
     ) -> bool:
-        """True if the step's last attempt continues: it was interrupted, got no answer,
-        its check could not run, or it was made in a side tree. False if the step, or a
-        file that the model was shown, has changed since.
+        """True if the last attempt continues: it was interrupted, unanswered, its check
+        could not run, or it was in a side tree; and neither the step nor shown files
+        have changed.
         """
-        if now.last_attempt == now.hidden_attempts:
+        if execution.last_attempt == execution.hidden_attempts:
             return False
-        attempt = self.attempt(step.number, now.last_attempt)
+        attempt = self.attempt(step.number, execution.last_attempt)
         if attempt.is_over:
             return False
         if attempt.reply is None and not attempt.dialogue:
@@ -629,13 +608,15 @@ class Run(Struct):
         return shown.criteria == digests_of_step(step, self.plan, self.state, criteria)
 
     def overlap(self, step: PlanStep) -> tuple[str, ...]:
-        """Return the files that the model has seen or written in the step's last
-        attempt, and that have changed since.
+        """Return files that the model saw or wrote in the last attempt, and that have
+        changed since.
         """
-        now = self.state.step(step.number)
-        if not now.last_attempt:
+        execution = self.state.step(step.number)
+        if not execution.last_attempt:
             return ()
-        return self._changed_since_shown(self.attempt(step.number, now.last_attempt))
+        return self._changed_since_shown(
+            self.attempt(step.number, execution.last_attempt)
+        )
 
     def _changed_since_shown(
         self, attempt: Attempt, root: Path | None = None
@@ -652,7 +633,5 @@ class Run(Struct):
 
 
 async def _take_over(ledger: Ledger, state: ExecutionState) -> dict[int, CddError]:
-    """Take over the records of version 0.1, with checkpoints that no other event loop
-    uses.
-    """
+    """Convert records of version 0.1, with checkpoints of this event loop alone."""
     return await take_over(replace(ledger), state)

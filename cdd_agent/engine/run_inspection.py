@@ -1,6 +1,6 @@
-"""A ticket's run for the inspector: its steps, criteria, timeline and strength.
+"""A ticket's run for the inspector: steps, criteria, timeline and strength.
 
-Each part is read by itself, so that a damaged file hides only the part that needs it.
+Each part is read separately, so that a damaged file hides only what needs it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from cdd_agent.tickets.store import Ticket
 
 
 class InspectionProblem(Struct, frozen=True):
-    """Why a part of a run cannot be shown, and what to do."""
+    """Why a part cannot be shown, and what to do."""
 
     message: str
     hint: str = ""
@@ -45,31 +45,28 @@ class InspectionProblem(Struct, frozen=True):
 
 
 class RunInspection(Struct, frozen=True):
-    """The files of a run, without its log. A part is empty if it has a problem."""
+    """A run's files, without its log. Parts with problems are empty."""
 
     ticket_slug: str
     title: str = ""
     has_plan: bool = False
     steps: tuple[StepSummary, ...] = ()
     undone: tuple[StepSummary, ...] = ()
-    """The steps that the last undo reverted. `redo` restores them."""
+    """Steps of the last undo, which `redo` restores."""
     criteria: tuple[CriterionProof, ...] = ()
     strength: StrengthReading = StrengthReading()
     plan_problem: InspectionProblem | None = None
-    """About the plan or the state; all parts but the timeline need them."""
+    """About the plan or state, which all but the timeline need."""
     criteria_problem: InspectionProblem | None = None
     strength_problem: InspectionProblem | None = None
 
     @property
     def has_begun(self) -> bool:
-        """True if a step has been started or skipped."""
         return any(step.status is not StepStatus.PENDING for step in self.steps)
 
     @property
     def current_step(self) -> int | None:
-        """The number of the running or failed step, else of the next one, else of the
-        last one.
-        """
+        """Number of the running or failed step, else the next, else the last."""
         for statuses in (
             (StepStatus.IN_PROGRESS, StepStatus.FAILED),
             (StepStatus.PENDING,),
@@ -86,7 +83,7 @@ class RunInspection(Struct, frozen=True):
         return None
 
     def number_of(self, folder: int) -> int | None:
-        """Return the number of the step with this folder, if the plan has it."""
+        """None if the plan lacks the step."""
         for step in self.steps:
             if step.folder == folder:
                 return step.number
@@ -129,22 +126,22 @@ def _swap(
 
 
 class RunReader(Struct, frozen=True):
-    """Reads the run of one ticket, without the ticket's lock."""
+    """Reads a ticket's run, without its lock."""
 
     ticket: Ticket
-    """The ticket with the user's spec."""
+    """With the user's spec."""
     run_ticket: Ticket
     redactor: Redactor
     settings: StrengthSettings
 
     @property
     def root(self) -> Path:
-        """The tree of the run."""
+        """The run's tree."""
         return self.run_ticket.root
 
     @property
     def log_size(self) -> int:
-        """The bytes of the log so far."""
+        """In bytes."""
         return self._record.log.size
 
     @property
@@ -152,19 +149,15 @@ class RunReader(Struct, frozen=True):
         return RunRecord.of_ticket(self.run_ticket, self.redactor)
 
     def read_timeline(self, size: int | None = None) -> Timeline:
-        """Read the log, or its first `size` bytes. Raises `BadInput` if the file cannot
-        be read.
-        """
+        """`size` limits the bytes. Raises `BadInput` if the log is unreadable."""
         return Timeline.read(self._record.log, size)
 
     def read_step(self, number: int) -> StepDetails:
-        """Read one step with its attempts. Raises `BadInput` if there is no such step,
-        or a file is damaged.
-        """
+        """Raises `BadInput` if there is no such step, or a file is damaged."""
         return step_details(self.run_ticket, number, self.redactor)
 
     def read(self) -> RunInspection:
-        """Read the run. Files that cannot be read are problems of the result."""
+        """Unreadable files become problems."""
         inspection = RunInspection(self.ticket.slug)
         spec, spec_problem = self._read_spec()
         inspection = replace(

@@ -1,6 +1,4 @@
-"""The contents of files before and after the changes of steps, saved in the run's
-folder.
-"""
+"""File contents before and after steps, in the run's folder."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ from cdd_agent.git.restore import (
 )
 
 LARGEST_SAVED = 50_000_000
-"""Bytes of a file whose changes by commands are saved. The changes of a larger file are
-kept and named, like the changes of other files.
+"""In bytes. Commands' changes to larger files are kept and named, like those of other
+files.
 """
 
 
@@ -37,10 +35,10 @@ def store_of(attempt: Attempt, path: str) -> ContentStore:
 def save_files(
     root: Path, attempt: Attempt, paths: Iterable[str]
 ) -> dict[str, TreeEntry | None]:
-    """Save the contents of files and links.
+    """Save files and links.
 
-    Returns their entries in a checkpoint: None for nothing or a folder, `UNKNOWN` for a
-    file that cannot be read or is too large.
+    Returns checkpoint entries: None for nothing or a folder, `UNKNOWN` for an
+    unreadable or too large file.
     """
     private = private_paths(attempt)
     return {
@@ -52,7 +50,7 @@ def save_files(
 
 
 def save_file(root: Path, attempt: Attempt, path: str) -> TreeEntry | None:
-    """Save the content of one file or link. See `save_files`."""
+    """See `save_files`."""
     return _save(root, path, store_of(attempt, path))
 
 
@@ -71,7 +69,7 @@ def _save(root: Path, path: str, store: ContentStore) -> TreeEntry | None:
 def find_contents(
     attempts: Iterable[Attempt], entries: Iterable[TreeEntry | None]
 ) -> Contents:
-    """Find the saved contents of these entries. Missing contents are left out."""
+    """Missing contents are left out."""
     names = {entry.content for entry in entries if entry is not None}
     places: dict[str, ContentPiece | bytes] = {}
     stores = {
@@ -96,9 +94,7 @@ def find_replaced(attempts: Iterable[Attempt], changes: Sequence[Change]) -> Con
 
 
 def read_content(contents: Contents, entry: TreeEntry | None) -> bytes | None:
-    """Return the content of an entry; None for no file. Raises `CheckpointGone` if the
-    content is missing.
-    """
+    """None for no file. Raises `CheckpointGone` if the content is missing."""
     if entry is None:
         return None
     if entry.content not in contents.places:

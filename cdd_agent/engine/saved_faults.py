@@ -1,4 +1,4 @@
-"""The saved results of faults in a run's folder, so that none is tried twice."""
+"""Saved results of faults, so that none is tried twice."""
 
 from __future__ import annotations
 
@@ -16,33 +16,30 @@ from cdd_agent.verification.strength.score import TriedFault
 
 
 class MeasuredStep(Struct, frozen=True):
-    """The step that a result is of. It holds for these checks alone."""
+    """Results hold for a step with these checks."""
 
     folder: int
-    """The number of the step's folder, which stays when steps are renumbered."""
+    """Folder number, which survives renumbering."""
     checks: tuple[str, ...]
 
 
 class _Line(Struct, frozen=True):
     project: str
-    """The digest of the project's files with which it was measured."""
+    """Digest of the project's files."""
     step: MeasuredStep
     tried: TriedFault
 
 
 class SavedFaults(Struct, frozen=True):
-    """The results for the current files of a project."""
+    """Results for the project's current files."""
 
     path: Path
     project: str
-    """The digest of the files."""
     _results: dict[MeasuredStep, dict[Fault, TriedFault]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, record: RunRecord, project: str) -> SavedFaults:
-        """Read the results for a project with this digest. Raises `BadInput` if the
-        file cannot be read.
-        """
+        """Raises `BadInput` if the file is unreadable."""
         saved = cls(path_of_saved(record), project)
         for line in _read(saved.path):
             if line.project == project:
@@ -57,19 +54,19 @@ class SavedFaults(Struct, frozen=True):
         return self._results.setdefault(step, {})
 
     def add(self, step: MeasuredStep, tried: TriedFault) -> None:
-        """Save a result. Raises `BadInput`."""
+        """Raises `BadInput`."""
         self.results_of(step)[tried.fault] = tried
         append_line(self.path, self._encode(step, tried), 0o600)
 
     def drop(self, step: MeasuredStep, faults: Iterable[Fault]) -> None:
-        """Delete the results of these faults. Raises `BadInput`."""
+        """Raises `BadInput`."""
         results = self.results_of(step)
         for fault in faults:
             results.pop(fault, None)
         self.rewrite()
 
     def rewrite(self) -> None:
-        """Write only the results for the current files. Raises `BadInput`."""
+        """Keep only results for the current files. Raises `BadInput`."""
         lines = [
             self._encode(step, tried)
             for step, results in self._results.items()
@@ -86,9 +83,7 @@ def path_of_saved(record: RunRecord) -> Path:
 
 
 def _read(path: Path) -> Iterator[_Line]:
-    """Yield the saved results. A line that a killed process left unfinished does not
-    count.
-    """
+    """Unfinished lines of a killed process are skipped."""
     for line in (read_bytes(path) or b"").split(b"\n"):
         try:
             yield msgspec.json.decode(line, type=_Line)

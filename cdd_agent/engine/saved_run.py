@@ -1,4 +1,4 @@
-"""A ticket's run as its files have it: the plan, the state and the record."""
+"""A ticket's run in its files: plan, state and record."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from cdd_agent.tickets.store import Ticket
 
 
 class SavedRun(Struct, frozen=True):
-    """A run, read without the ticket's lock."""
+    """Read without the ticket's lock."""
 
     plan: ImplementationPlan
     state: ExecutionState
-    """Empty if nothing has been run."""
+    """Empty if nothing ran."""
     record: RunRecord
 
     @classmethod
     def load(cls, ticket: Ticket, redactor: Redactor) -> Self:
-        """Raises `BadInput` for a plan or a state that cannot be used."""
+        """Raises `BadInput` if plan or state is unusable."""
         plan = ticket.read_plan()
         state = load_state(ticket, plan) or ExecutionState(ticket_slug=ticket.slug)
         return cls(plan, state, RunRecord.of_ticket(ticket, redactor))

@@ -1,6 +1,4 @@
-"""The files that a step's prompt shows: which ones, and each of them whole, in part, or
-only named.
-"""
+"""The files of a step's prompt: whole, in part, or only named."""
 
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -57,22 +55,22 @@ from cdd_agent.tickets.state import ExecutionState
 from cdd_agent.verification.test_id import TestId
 
 _MOST_NAMED = 200_000
-"""Bytes that are shown whole of the files that the step's text names."""
+"""Most bytes of whole files that the step's text names."""
 _MOST_RELATED = 60_000
-"""Bytes that are shown whole of the files of steps that this step depends on."""
+"""Most bytes of whole files from steps that this one depends on."""
 _MOST_MEANT = 5
-"""Files that are listed for a name that several files have."""
+"""Most files to list for an ambiguous name."""
 _MOST_HIDDEN = 5
-"""Files of the step that are named although they are not shown."""
+"""Most hidden files of the step to name."""
 _FOR_NAMES = 100
-"""Tokens that further lines leave free for the names of files that are not shown."""
+"""Tokens to leave for names of omitted files."""
 _MISSED = "the last attempt missed it"
 _MENTIONED = "mentioned in the guidance"
 _DECLARED = "a file of the step"
 
 
 class _Part(Struct):
-    """A part of the prompt about one file. It is empty until the file has its room."""
+    """A part about one file. Empty until the file has its room."""
 
     text: str
     share: PromptShare
@@ -81,33 +79,33 @@ class _Part(Struct):
 
 
 class ShownFiles(Struct, dict=True):
-    """The files of a prompt: each whole, in part, or only named.
+    """A prompt's files: whole, in part, or only named.
 
-    Files that are added are shown when `share_room` is called.
+    `share_room` shows the added ones.
     """
 
     root: Path
     room: TokenBudget
     search: CodeSearch
     unshown: Collection[str] = ()
-    """Paths of files whose text the prompt has in another part: the project's rules."""
+    """Files whose text is elsewhere in the prompt: the project's rules."""
     once: Mapping[str, str] = MappingProxyType({})
-    """The digests of files of which equal ones are shown once, by path."""
+    """Path → digest, for files to show once if they are equal."""
     allowed: Collection[str] = ()
-    """Paths of files that the user shows to models although they are hidden."""
+    """Hidden files that the user shows to models."""
     seen: dict[str, str | None] = field(default_factory=dict)
-    """The digests of the files that are shown; None for a file that does not exist."""
+    """Digests of shown files; None for absent ones."""
     in_part: dict[str, Ranges] = field(default_factory=dict)
-    """The lines that are shown of files that are not shown whole."""
+    """Shown lines of files not shown whole."""
     pictures: list[Picture] = field(default_factory=list)
-    """Pictures that are sent with the prompt. No reply can change them."""
+    """Pictures sent along. No reply can change them."""
     notes: list[str] = field(default_factory=list)
-    """Warnings for the user, a sentence each."""
+    """Warnings for the user, one sentence each."""
     _parts: list[_Part] = field(default_factory=list)
     _wanted: list[tuple[WantedFile, _Part]] = field(default_factory=list)
-    _met: set[str] = field(default_factory=set)
+    _added_names: set[str] = field(default_factory=set)
     _copies: dict[str, str] = field(default_factory=dict)
-    """Files that are not shown because another one, the value, has the same text."""
+    """Omitted file → shown file with the same text."""
 
     @cached_property
     def reader(self) -> CodeReader:
@@ -119,17 +117,17 @@ class ShownFiles(Struct, dict=True):
 
     @property
     def text(self) -> str:
-        """The files that every attempt at the step shows."""
+        """Files for every attempt at the step."""
         return self._join("# Present files", is_added=False)
 
     @property
     def added(self) -> str:
-        """The files that only this attempt shows."""
+        """Files for this attempt only."""
         return self._join("# More files", is_added=True)
 
     @property
     def shares(self) -> list[PromptShare]:
-        """The tokens of each part."""
+        """Tokens of each part."""
         return [part.share for part in self._parts if part.text]
 
     def _join(self, heading: str, *, is_added: bool) -> str:
@@ -140,7 +138,7 @@ class ShownFiles(Struct, dict=True):
         return "\n\n".join([heading, *texts]) if texts else ""
 
     def shows_any(self, paths: Collection[str]) -> bool:
-        """True if one of the files is shown, or will be if there is room."""
+        """True if one of the files is shown, or will be if it fits."""
         wanted = {file.text.path for file, _ in self._wanted}
         return not {*self.seen, *wanted}.isdisjoint(paths)
 
@@ -154,38 +152,40 @@ class ShownFiles(Struct, dict=True):
         added: bool = False,
         lines: Ranges = (),
     ) -> WantedFile | None:
-        """Add a file, unless it is there already; or say why it is not shown. A file
-        with more bytes than `most` is shown in part.
+        """Add a file once, or say why it is not shown. Beyond `most` bytes it is shown
+        in part.
 
-        The `lines` matter most. `added` shows the file for this attempt alone.
+        `lines` matter most. `added`: for this attempt only.
         """
         try:
             path = str(confine(self.root, name))
         except PathRefused as refusal:
-            self._say(f"{refusal.message}.", name, why, added=added)
+            self._add_sentence(f"{refusal.message}.", name, why, added=added)
             return None
-        if path in self.unshown or path in self._met:
+        if path in self.unshown or path in self._added_names:
             return None
-        self._met.add(path)
+        self._added_names.add(path)
         place = self.root / path
         if place.is_dir():
-            self._say(f"{path} is a folder.", path, why, added=added)
+            self._add_sentence(f"{path} is a folder.", path, why, added=added)
             return None
         largest = LARGEST_NOTEBOOK if is_notebook(path) else LARGEST_IN_PART
-        # a larger file is not shown at all
+        # not shown if larger
         data = read_bytes(place, max(largest, LARGEST) + 1)
         if data is None:
             self.seen[path] = None
-            self._say(f"{path} does not exist yet.", path, why, added=added)
+            self._add_sentence(f"{path} does not exist yet.", path, why, added=added)
         elif hidden := self.reader.hidden.why(path, data):
-            self._tell_unshown(path, hidden)
+            self._warn_unshown(path, hidden)
         elif other := self._find_equal(path):
             self._copies[path] = other
-            self._say(f"{path} has the text of {other}.", path, why, added=added)
+            self._add_sentence(
+                f"{path} has the text of {other}.", path, why, added=added
+            )
         elif media_type(data) or is_meant_as_picture(path):
             self._add_picture(path, data, why)
         elif len(data) > largest:
-            self._tell_unshown(path, f"it has over {largest:,} bytes")
+            self._warn_unshown(path, f"it has over {largest:,} bytes")
         else:
             text = CodeText(path, data, self.reader.charsets)
             wanted = WantedFile(text, priority, most, lines)
@@ -196,10 +196,10 @@ class ShownFiles(Struct, dict=True):
         self, wanted: WantedFile, path: str, size: int, why: str, *, added: bool
     ) -> WantedFile | None:
         if wanted.text.is_binary:
-            self._tell_unshown(path, f"it is a binary file of {size:,} bytes")
+            self._warn_unshown(path, f"it is a binary file of {size:,} bytes")
             return None
         if not wanted.text.is_shown_by_lines:
-            self._tell_unshown(path, "it is a notebook with too long lines")
+            self._warn_unshown(path, "it is a notebook with too long lines")
             return None
         part = _Part("", PromptShare(path, 0, why), added)
         self._wanted.append((wanted, part))
@@ -208,14 +208,16 @@ class ShownFiles(Struct, dict=True):
 
     def _find_equal(self, path: str) -> str | None:
         for other, content in self.once.items():
-            if other != path and other in self._met and self.once.get(path) == content:
+            if (
+                other != path
+                and other in self._added_names
+                and self.once.get(path) == content
+            ):
                 return other
         return None
 
     def share_room(self) -> None:
-        """Show the files that were added, each whole or in part, as far as there is
-        room.
-        """
+        """Show added files, whole or in part, as far as they fit."""
         files = [file for file, _ in self._wanted]
         shown = share_room(files, self.search, self.room.remaining, self.room.window)
         for (file, part), code in zip(self._wanted, shown, strict=True):
@@ -247,17 +249,15 @@ class ShownFiles(Struct, dict=True):
         path = file.text.path
         size = file.text.visible_size
         if file.priority is Priority.PATTERN:
-            # the caller lists these
-            self._met.discard(path)
+            # listed by the caller
+            self._added_names.discard(path)
         elif size > LARGEST_WHOLE:
-            self._tell_unshown(path, f"it has {size:,} bytes")
+            self._warn_unshown(path, f"it has {size:,} bytes")
         else:
             self.room.omit(f"{path} ({size:,} bytes)")
 
     def add_lines(self, path: str, lines: Ranges, why: str) -> None:
-        """Show further lines of a file that is shown in part. Only this attempt shows
-        them.
-        """
+        """Show more lines of a partly shown file, for this attempt only."""
         text = self.reader.read(path)
         if text is None:
             return
@@ -281,7 +281,7 @@ class ShownFiles(Struct, dict=True):
         return join_ranges((*shown, *(code.lines or ()))) != shown
 
     def show(self, code: ShownCode, why: str, *, added: bool) -> None:
-        """Show code of a file. The caller has taken the room for it."""
+        """The caller has taken the room for it."""
         share = PromptShare(code.name, code.tokens, why)
         self._parts.append(_Part(code.text, share, added))
         self._mark_seen(code)
@@ -294,28 +294,28 @@ class ShownFiles(Struct, dict=True):
         if code.lines is not None:
             self.in_part[code.path] = join_ranges((*earlier, *code.lines))
 
-    def _tell_unshown(self, path: str, why: str) -> None:
-        self._tell(path, f"{path} exists and cannot be shown: {why}.", why)
+    def _warn_unshown(self, path: str, why: str) -> None:
+        self._warn(path, f"{path} exists and cannot be shown: {why}.", why)
 
     def _add_picture(self, path: str, data: bytes, why: str) -> None:
         try:
             picture = picture_of(path, data)
         except PictureUnusable as error:
-            self._tell_unshown(path, error.message)
+            self._warn_unshown(path, error.message)
             return
         tokens = picture_tokens(picture)
         sentence = (
             f"{path} is a picture, and comes with this message. No reply can change it."
         )
         if len(self.pictures) == MOST:
-            self._tell(
+            self._warn(
                 path,
                 f"{path} is a picture and is not shown.",
                 f"a prompt has at most {MOST} pictures",
             )
         elif not self.room.take(tokens):
             self.room.omit(f"the picture {path}")
-        elif self._say(sentence, path, why):
+        elif self._add_sentence(sentence, path, why):
             self.pictures.append(picture)
             share = PromptShare(f"the picture {path}", tokens, why)
             self._parts.append(_Part("", share, is_added=False))
@@ -323,20 +323,20 @@ class ShownFiles(Struct, dict=True):
     def add_some(
         self, paths: Iterable[str], why: str, most: int, *, added: bool = False
     ) -> None:
-        """Add files: whole until they have `most` bytes together, then in part."""
+        """Add files: whole up to `most` bytes in total, then in part."""
         for path in paths:
             file = self.add(path, why, most=most, added=added)
             if file is not None and file.may_be_whole:
                 most -= file.text.visible_size
 
     def list_hidden(self, paths: Sequence[str], reason: str) -> None:
-        """Say to the model and to the user that files of the step are not shown."""
+        """Tell model and user which files of the step are hidden."""
         if not paths:
             return
         names = ", ".join(paths[:_MOST_HIDDEN])
         if len(paths) > _MOST_HIDDEN:
             names += f" and {len(paths) - _MOST_HIDDEN} more"
-        self._say(
+        self._add_sentence(
             f"These files of the step are not shown ({reason}). Do not replace them:"
             f" {names}.",
             "files of the step that are not shown",
@@ -349,16 +349,18 @@ class ShownFiles(Struct, dict=True):
 
     def name(self, name: str, why: str) -> None:
         """Say why a file that the step names is not shown."""
-        if name not in self._met:
-            self._met.add(name)
-            self._tell(name, f"{name} is not shown: {why}.", why)
+        if name not in self._added_names:
+            self._added_names.add(name)
+            self._warn(name, f"{name} is not shown: {why}.", why)
 
-    def _tell(self, name: str, part: str, why: str) -> None:
-        self._say(part, name, why)
+    def _warn(self, name: str, part: str, why: str) -> None:
+        self._add_sentence(part, name, why)
         self.notes.append(f"{name} is not shown to the model: {why}.")
 
-    def _say(self, sentence: str, name: str, why: str, *, added: bool = False) -> bool:
-        """Add a sentence to the prompt. Return False if there is no room for it."""
+    def _add_sentence(
+        self, sentence: str, name: str, why: str, *, added: bool = False
+    ) -> bool:
+        """Add a sentence to the prompt. False if it does not fit."""
         if not self.room.take_text(sentence, name):
             return False
         share = PromptShare(name, estimate_tokens(sentence), why)
@@ -367,7 +369,7 @@ class ShownFiles(Struct, dict=True):
 
 
 def _mentioned_lines(root: Path, guidance: str, choices: Choices) -> dict[str, Ranges]:
-    """Return the files that the guidance mentions, with the lines that it names."""
+    """Return files in the guidance, with the lines it names."""
     mentioned: dict[str, Ranges] = {}
     for mention in find_mentions(root, guidance) if guidance else ():
         path = str(mention.path or "")
@@ -388,12 +390,11 @@ def show_files(
     choices: Choices = Choices(),  # noqa: B008
     entries: Iterable[WalkEntry] = (),
 ) -> None:
-    """Show the files that a step needs, the most important first: the files that it
-    declares, files that the last attempt missed, files of its checks, files that the
-    user pinned, files that its text names among the `entries` of the project, and the
-    files of steps that it depends on.
+    """Show a step's files, most important first: declared files, files that the last
+    attempt missed, files of checks, pinned files, files among `entries` that the text
+    names, and files of dependencies.
 
-    A file that is hidden from models is shown only if the user pinned it.
+    Hidden files are shown only if pinned.
     """
     root = shown.root
     paths = {entry.text for entry in entries if entry.kind is not Kind.FOLDER}
@@ -448,8 +449,8 @@ def show_files(
 def _show_missed(
     shown: ShownFiles, missed: Mapping[str, Ranges], matched: Collection[str]
 ) -> None:
-    """Show what the last attempt missed of files that are shown in part, and missed
-    files of a pattern that have no room among the others.
+    """Show what the last attempt missed of partly shown files, and missed files of
+    patterns.
     """
     for path in sorted(missed):
         if path in shown.in_part:
@@ -465,13 +466,13 @@ def _add_matched(
     choices: Choices,
     always: Collection[str],
 ) -> list[str]:
-    """Add the files that patterns and folders of the step declare. Return their paths.
-    The user reads how many others match.
+    """Add files of patterns and folders. Return their paths. Tells the user how many
+    others match.
     """
     matched = []
     no_text = []
     for path in declared.matched:
-        # a file that the step deletes need not be read
+        # files to delete need not be read
         if path in always or choices.leaves_out(path) or declared.may_delete(path):
             continue
         if why := shown.reader.hidden.why(path):
@@ -486,7 +487,7 @@ def _add_matched(
 
 
 def _list_meanings(shown: ShownFiles, unclear: Iterable[NamedFile]) -> None:
-    """List the files that an unclear name may mean, unless one of them is shown."""
+    """List the candidates for an ambiguous name, unless one is shown."""
     for file in unclear:
         if shown.shows_any(file.paths):
             continue
@@ -508,11 +509,9 @@ def _files_of_dependencies(state: ExecutionState, step: PlanStep) -> list[str]:
 def _named(
     shown: ShownFiles, text: str, paths: set[str], choices: Choices, declared: set[str]
 ) -> tuple[list[str], list[NamedFile]]:
-    """Return the files that a text names, and the names that several files have. A file
-    that is hidden from models is not shown; the prompt says so.
-    """
+    """Return named files, and ambiguous names. A hidden file is only mentioned."""
     root = shown.root
-    # The text may also name files that git ignores, but not those of this program.
+    # including files that git ignores, but not this program's
     for name in set(names_in(text)) - paths:
         with suppress(CddError):
             path = locate(root, name)
@@ -534,26 +533,22 @@ def _named(
 
 
 def tree(entries: Sequence[WalkEntry], room: TokenBudget, lines: int) -> str:
-    """Return the project's files as a tree of about `lines` lines, or an empty text if
-    there is no room.
-    """
+    """Return the project as a tree of about `lines` lines; empty if it does not fit."""
     return room.take_text(
         f"# Files of the project\n\n{fenced(plain_tree(entries, lines), 'text')}", TREE
     )
 
 
 TREE = "the tree of the project's files"
-"""The name of the tree among the parts that are left out."""
+"""The tree's name among omitted parts."""
 TREE_LINES = 1_000
 TREE_LINES_WITH_TOOLS = 200
-"""The tree is shorter for a model with tools: it can list folders, and is sent the tree
-again in each round.
-"""
+"""A model with tools can list folders, and receives the tree in each round."""
 
 
 def _checked_files(root: Path, step: PlanStep) -> list[str]:
-    """Return the files that the step's checks name: the model cannot satisfy a test
-    that it cannot read.
+    """Return files in the step's checks: the model cannot satisfy a test that it cannot
+    read.
     """
     words: list[str] = []
     for check in step.checks or ():

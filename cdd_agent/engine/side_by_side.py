@@ -1,33 +1,28 @@
-"""Steps that run at the same time: their dependencies are completed, they declare
-different files, and their texts name no file that another one declares.
+"""Runs steps at the same time whose dependencies are completed, and that neither
+declare the same files nor name each other's.
 
-How it works, and why the rest of the engine does not need to know:
-
-1. Each of these steps is attempted in a side tree (`side_tree.py`), made from the run's
-   checkpoint. The same `StepRunner` asks, applies, checks, and asks again after a
-   failure. Requests, replies, dialogues, failures and the user's answers are saved in
-   the attempt's folder at once. The ledger and the checkpoints of the side tree are
-   saved next to it, and removed with it.
-2. `Engine.run_step` brings the results into the user's tree, one step after the other,
-   in the plan's order. For the engine it is an interrupted step that continues from its
-   saved reply. So it is a normal transaction, with its checkpoints, its ledger and its
-   check, on top of the other steps.
-3. A reply is used again only if every file that the model has seen or written is
-   unchanged. If another step or the user has changed one, the step is made again from
-   the current files: once more in a side tree, the next time in the user's tree. A
-   check that fails in the user's tree is followed by the next attempt there. So the
-   result is the same as if the steps had run one after the other, in the order in which
-   they were completed.
+1. Each step is attempted in a side tree (`side_tree.py`), made from the run's
+   checkpoint, by the same `StepRunner`. Requests, replies, dialogues, failures and
+   answers are saved in the attempt's folder at once. The side tree's ledger and
+   checkpoints are removed with it.
+2. `Engine.run_step` brings results into the user's tree, one at a time in plan order.
+   To the engine each is an interrupted step that continues from its saved reply: a
+   normal transaction, with its own checkpoints, ledger and check.
+3. A reply is reused only if every file that the model saw or wrote is unchanged.
+   Otherwise the step is made again from the current files: once more in a side tree,
+   then in the user's tree. If a check fails in the user's tree, the next attempt is
+   there, too. So the result is the same as if the steps had run in the order of their
+   completion.
 4. Running steps are `in_progress` in the state. After a kill they are interrupted steps
-   that have not changed the user's files, and they continue from their saved replies.
+   without changes in the user's files.
 
-A step that names no files could change any file: it runs alone, at its place in the
-plan, in the user's tree. So does a step that nothing else can run next to.
+A step that names no files could change any, so it runs alone in the user's tree, at its
+place in the plan. So does a step that nothing else can accompany.
 
-A step whose attempts all failed does not stop the others. When they are done, its last
-attempt is brought into the user's tree, checked once more, and left there for the user.
-If other steps were completed since, it has all its attempts again. With several such
-steps, this happens to the first; the others fail and leave nothing in the tree.
+A step whose attempts all failed does not stop the others. Afterwards its last attempt
+is brought into the user's tree, checked once more, and left there. If other steps were
+completed since, it has all its attempts again. Of several such steps, this happens to
+the first; the others fail and leave nothing.
 """
 
 from __future__ import annotations
@@ -67,54 +62,49 @@ if TYPE_CHECKING:
 
 
 class Failed(Struct, frozen=True):
-    """The last attempt at a step that failed."""
+    """The last failed attempt at a step."""
 
     reason: str
     failure: AttemptFailure
     evidence: Evidence | None
     base: Checkpoint | None = None
-    """The checkpoint from which its side tree was made; None without a side tree."""
     refusal: str = ""
     """The id of the kind of failure."""
 
 
 class SideBySide(Struct):
-    """Carries out the remaining steps of a plan, several at once."""
+    """Runs the remaining steps, several at once."""
 
     engine: Engine
     jobs: int
     attempts: int
     trees: SideTrees
     base: Checkpoint | None = None
-    """The checkpoint from which trees are made, after the last completed step. None at
-    the beginning.
-    """
-    _beside: dict[asyncio.Task[None], int] = field(default_factory=dict)
-    """Steps that run in side trees."""
-    _joining: dict[asyncio.Task[None], int] = field(default_factory=dict)
-    """The step that runs in the user's tree, if there is one."""
+    """The checkpoint for new trees, after the last completed step. None at first."""
+    _side_tasks: dict[asyncio.Task[None], int] = field(default_factory=dict)
+    """Steps in side trees."""
+    _joining_tasks: dict[asyncio.Task[None], int] = field(default_factory=dict)
+    """The step in the user's tree, if any."""
     _waiting: set[int] = field(default_factory=set)
-    """Steps that wait for the user's tree."""
+    """Steps waiting for the user's tree."""
     _failed: dict[int, Failed] = field(default_factory=dict)
-    """Steps whose attempts all failed, and that are checked once more in the user's
-    tree.
-    """
-    _overlapped: set[int] = field(default_factory=set)
-    """Steps that were made again because another change overlapped with theirs."""
+    """Steps whose attempts all failed, to be checked once more in the user's tree."""
+    _repeated_steps: set[int] = field(default_factory=set)
+    """Steps repeated because another change overlapped."""
     _remaining: dict[int, int] = field(default_factory=dict)
-    """The remaining attempts of each step."""
-    _sweeping: set[asyncio.Task[None]] = field(default_factory=set)
+    """Remaining attempts of each step."""
+    _removing_tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _is_stopping: bool = False
     """True if no further step begins."""
     _stopped_by: CddError | None = None
-    _taking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _quiet: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by a task that works in the user's tree or asks the user."""
+    _checkpoint_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _user_tree_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while working in the user's tree or asking the user."""
 
     @classmethod
     async def of(cls, engine: Engine, jobs: int, attempts: int) -> SideBySide | None:
-        """Prepare to run steps at once; None if they can only run one after the other.
-        Raises `GitUnusable` or `BadInput`.
+        """None if steps can only run in sequence. Raises `GitUnusable` or
+        `BadInput`.
         """
         run = engine.run
         try:
@@ -126,19 +116,17 @@ class SideBySide(Struct):
         return cls(engine, jobs, attempts, trees)
 
     async def carry_out(self) -> None:
-        """Run to the end, or until nothing can continue after a failed step or an
-        error.
-        """
+        """Run until the end, or until nothing can continue."""
         try:
             while True:
                 self._begin()
-                tasks = {**self._beside, **self._joining}
+                tasks = {**self._side_tasks, **self._joining_tasks}
                 if not tasks:
                     break
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    self._beside.pop(task, None)
-                    self._joining.pop(task, None)
+                    self._side_tasks.pop(task, None)
+                    self._joining_tasks.pop(task, None)
                     task.result()
         finally:
             await self._end()
@@ -146,18 +134,18 @@ class SideBySide(Struct):
 
     def _begin(self) -> None:
         order = [step.number for step in self.engine.run.plan.order()]
-        if self._waiting and not self._joining:
+        if self._waiting and not self._joining_tasks:
             number = min(self._waiting, key=order.index)
             self._waiting.discard(number)
             self._join(number)
-        is_idle = not (self._beside or self._joining)
+        is_idle = not (self._side_tasks or self._joining_tasks)
         if not self._is_stopping:
             if is_idle and not self._failed:
                 self.engine.reread()
-            # steps of an edited plan begin when the running ones are done
+            # steps of an edited plan begin after the running ones
             if self.engine.is_plan_unchanged:
                 self._begin_steps()
-        if not (self._beside or self._joining) and self._failed:
+        if not (self._side_tasks or self._joining_tasks) and self._failed:
             self._join(min(self._failed, key=order.index))
 
     def _remaining_steps(self) -> Iterator[PlanStep]:
@@ -173,8 +161,8 @@ class SideBySide(Struct):
     def _begin_steps(self) -> None:
         run = self.engine.run
         under_way = {
-            *self._beside.values(),
-            *self._joining.values(),
+            *self._side_tasks.values(),
+            *self._joining_tasks.values(),
             *self._waiting,
             *self._failed,
         }
@@ -194,16 +182,16 @@ class SideBySide(Struct):
         if len(chosen) == 1 and not under_way:
             self._join(chosen[0].number)
             return
-        free = max(0, self.jobs - len(self._beside) - len(self._joining))
+        free = max(0, self.jobs - len(self._side_tasks) - len(self._joining_tasks))
         for step in chosen[:free]:
-            self._beside[asyncio.create_task(self._make_beside(step))] = step.number
+            self._side_tasks[asyncio.create_task(self._make_beside(step))] = step.number
 
     # --------------------------------------------------------------------------
     # in a side tree
 
     async def _make_beside(self, step: PlanStep) -> None:
-        """Attempt a step in a side tree until an attempt passes its check or none
-        remains. Then the step waits for the user's tree.
+        """Attempt a step in a side tree until a check passes or no attempt remains.
+        Then it waits for the user's tree.
         """
         run, tree = self.engine.run, None
         try:
@@ -217,7 +205,7 @@ class SideBySide(Struct):
             self._stop(error)
         finally:
             if tree is not None:
-                self._sweeping.add(asyncio.create_task(self._sweep(tree)))
+                self._removing_tasks.add(asyncio.create_task(self._sweep(tree)))
 
     async def _sweep(self, tree: SideTree) -> None:
         # `_end` removes all trees again, and reports errors
@@ -225,10 +213,8 @@ class SideBySide(Struct):
             await self.trees.remove(tree)
 
     async def _known_base(self) -> Checkpoint:
-        """Return the checkpoint for trees. It is taken before anything changes in the
-        user's tree.
-        """
-        async with self._taking:
+        """Return the checkpoint for trees, taken before the user's tree changes."""
+        async with self._checkpoint_lock:
             if self.base is None:
                 written: set[str] = set()
                 for step in self.engine.run.state.all_steps.values():
@@ -311,7 +297,7 @@ class SideBySide(Struct):
         main, root = self.engine.runner, tree.root
 
         async def permit(command: str, reason: str) -> Permission:
-            async with self._quiet:
+            async with self._user_tree_lock:
                 return await main.commands.permit(command, reason)
 
         def protected(place: Path) -> bool:
@@ -322,8 +308,8 @@ class SideBySide(Struct):
         return replace(
             main,
             root=root,
-            approval=main.approval.one_at_a_time(self._quiet),
-            user=OneAtATime(main.user, self._quiet),
+            approval=main.approval.one_at_a_time(self._user_tree_lock),
+            user=OneAtATime(main.user, self._user_tree_lock),
             protected=protected,
             commands=replace(
                 main.commands,
@@ -351,7 +337,7 @@ class SideBySide(Struct):
     # in the user's tree
 
     def _join(self, number: int) -> None:
-        self._joining[asyncio.create_task(self._carry_out(number))] = number
+        self._joining_tasks[asyncio.create_task(self._carry_out(number))] = number
 
     async def _carry_out(self, number: int) -> None:
         run, engine = self.engine.run, self.engine
@@ -361,8 +347,8 @@ class SideBySide(Struct):
         # other steps may have added what it lacked
         if failed is not None and failed.base not in (None, self.base):
             self._remaining[number] = self.attempts
-        async with self._quiet:
-            is_first_time = not is_last_word and number not in self._overlapped
+        async with self._user_tree_lock:
+            is_first_time = not is_last_word and number not in self._repeated_steps
             if is_first_time and not self._is_stopping:
                 files = run.overlap(step)
                 if files:
@@ -373,8 +359,8 @@ class SideBySide(Struct):
             self._take_result(step, is_last_word=is_last_word)
 
     def _take_result(self, step: PlanStep, *, is_last_word: bool) -> None:
-        """Decide what follows a step in the user's tree. `is_last_word`: its attempts
-        had all failed in a side tree.
+        """Decide what follows a step in the user's tree. `is_last_word`: all its
+        attempts failed in a side tree.
         """
         run, engine, number = self.engine.run, self.engine, step.number
         status = run.state.step(number).status
@@ -385,7 +371,7 @@ class SideBySide(Struct):
             self._stop(engine.stopped_by)
         elif status is StepStatus.FAILED:
             self._stop()
-            if not is_last_word and (self._beside or self._waiting or self._failed):
+            if not is_last_word and (self._side_tasks or self._waiting or self._failed):
                 self._set_apart(step)
         elif is_last_word and not self._failed:
             self._is_stopping = self._stopped_by is not None
@@ -398,9 +384,9 @@ class SideBySide(Struct):
         self._failed.clear()
 
     async def _make_again(self, step: PlanStep, files: Sequence[str]) -> None:
-        """Make a step pending, because these files have changed since its attempt."""
+        """Make a step pending, because files changed since its attempt."""
         run, number = self.engine.run, step.number
-        self._overlapped.add(number)
+        self._repeated_steps.add(number)
         text = (
             "Running the step again, because you or another step changed its"
             f" files: {named(files)}."
@@ -435,28 +421,28 @@ class SideBySide(Struct):
         self._stopped_by = self._stopped_by or error
 
     async def _end(self) -> None:
-        """Stop what is running, and make the steps pending. None of them has changed
-        the user's tree.
+        """Stop running steps and make them pending. None has changed the user's
+        tree.
         """
         run, was_cancelled = self.engine.run, False
-        for task in (*self._beside, *self._joining):
+        for task in (*self._side_tasks, *self._joining_tasks):
             task.cancel()
         while True:
-            tasks = (*self._beside, *self._joining, *self._sweeping)
+            tasks = (*self._side_tasks, *self._joining_tasks, *self._removing_tasks)
             running = [task for task in tasks if not task.done()]
             if not running:
                 break
             try:
                 await asyncio.wait(running)
             except asyncio.CancelledError:
-                # raised again after all steps are restored
+                # raised again after restoring all steps
                 was_cancelled = True
         for number, step in run.state.step_executions.items():
             if step.status is StepStatus.IN_PROGRESS:
                 run.interrupt(number)
         try:
             await remove_all(run.ledger)
-        except CddError as error:  # the next start tries it again
+        except CddError as error:  # the next start retries
             run.emit(Notice(f"{error.message} (no longer needed)", Tone.WARNING))
         if was_cancelled:
             raise asyncio.CancelledError

@@ -1,4 +1,4 @@
-"""The files that a step needs for itself while other steps run beside it."""
+"""Files that a step needs exclusively while others run."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +12,12 @@ from cdd_agent.tickets.plan import AffectedFile, PlanStep
 
 
 class SideClaim(Struct, frozen=True):
-    """The files that a step declares, and other paths that its text names."""
+    """Declared files, and other paths in the step's text."""
 
     files: DeclaredFiles
     names: frozenset[str] = frozenset()
-    """Possible paths in the title, the description and the checks, without those that
-    mean a file that the step declares.
+    """Possible paths in title, description and checks, except those of declared
+    files.
     """
 
     @classmethod
@@ -27,8 +27,8 @@ class SideClaim(Struct, frozen=True):
         return cls(files, frozenset(names))
 
     def collides(self, other: Self) -> bool:
-        """True if both may declare the same file, or if one of them names a file that
-        the other declares: it may need the other's work.
+        """True if both may declare a file, or one names a file of the other, and may
+        need that work.
         """
         return (
             self.files.overlaps(other.files)

@@ -1,4 +1,4 @@
-"""The events of steps that run side by side that a face shows."""
+"""Selects the events of concurrent steps that a user interface shows."""
 
 from cdd_agent.events.dialogue_events import ModelReplaced
 from cdd_agent.events.notices import Notice
@@ -21,24 +21,23 @@ _TOLD = (
 
 
 class SideSteps:
-    """The steps that run in side trees now. A face shows their beginning and what the
-    user should know. Everything else is shown when they come into the user's tree, one
-    after the other.
+    """Steps in side trees. Their beginnings, and what the user should know, are shown
+    at once; the rest when they come into the user's tree.
     """
 
     def __init__(self) -> None:
         self.running: dict[int, str] = {}
-        """Their labels, by number."""
+        """Number → label."""
 
     def holds_back(self, event: Event) -> bool:
-        """True if a face does not show this event. Each event must be passed here."""
+        """True if the event is not shown. Every event must be passed here."""
         match event:
             case StepStarted(step=step, side_tree=True, label=label):
                 self.running[step] = label
             case StepStarted(step=step) | StepFinished(step=step):
                 self.running.pop(step, None)
             case RunFinished() | QuestionAsked() | AgentChanged():
-                # also of one that was stopped
+                # also if it was stopped
                 self.running.clear()
             case _:
                 pass
@@ -51,7 +50,7 @@ class SideSteps:
         return f"Step {label}: "
 
     def in_words(self) -> str:
-        """Return which steps run; empty without any."""
+        """Say which steps run; may be empty."""
         labels = [self.running[number] for number in sorted(self.running)]
         if len(labels) < 2:
             return f"Step {labels[0]} runs in a separate tree" if labels else ""

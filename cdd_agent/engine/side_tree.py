@@ -1,8 +1,7 @@
-"""Side trees: git worktrees made from a checkpoint of the run, each for one step.
+"""Side trees: git worktrees made from a run's checkpoint, one for each step.
 
-They are in `.cdd/runs/SLUG/side`, with the checkpoints of the work in them, and are
-removed after their step. Nothing in them is needed later: replies and other paid work
-are in the attempt's folder. The trees of a killed run are removed when the run is
+They are in `.cdd/runs/SLUG/side`, with their checkpoints, and are removed after the
+step: paid work is in the attempt's folder. Trees of a killed run are removed when it is
 opened.
 """
 
@@ -37,13 +36,9 @@ _SIDE = "side"
 
 
 class SideTree(Struct, frozen=True):
-    """A tree that is ready for work."""
-
     place: Path
     record: RunRecord
-    """The record of the project in the tree: its root, and the folder for its
-    checkpoints.
-    """
+    """Its root, and the folder for its checkpoints."""
     ledger: Ledger
     packages: OwnPackages
 
@@ -53,33 +48,29 @@ class SideTree(Struct, frozen=True):
 
 
 class NoSideTrees(Exception):
-    """Side trees are not possible. The text says why."""
+    """Why side trees are impossible."""
 
 
 class SideTrees(Struct):
-    """The side trees of one run."""
-
     record: RunRecord
     ledger: Ledger
     trees: Trees
     head: str
-    """The commit that is checked out in the trees."""
+    """The commit checked out in the trees."""
     prefix: str
-    """The project's folder in the repository; empty if it is the top folder."""
+    """The project's folder in the repository; empty for the top folder."""
     env: Mapping[str, str]
-    """The variables of the run's commands."""
+    """Variables of the run's commands."""
     _made: int = 0
     _packages: dict[frozenset[str], OwnPackages] = field(default_factory=dict)
-    """The settings that make Python find the tree's packages, by the names of the
-    packages.
-    """
+    """Names of packages → settings that make Python find the tree's."""
     _equipment: Equipment | None = None
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
     async def of(cls, ledger: Ledger, env: Mapping[str, str]) -> SideTrees:
-        """Prepare the trees of a run. Raises `NoSideTrees` without a git repository or
-        a commit, or if there are repositories below: a tree would not have their files.
+        """Raises `NoSideTrees` without a git repository or commit, or with repositories
+        below, whose files a tree would lack.
         """
         record = ledger.record
         repository = await repository_of(record.root)
@@ -105,23 +96,23 @@ class SideTrees(Struct):
         )
 
     async def base(self, also: Iterable[str]) -> Checkpoint:
-        """Take the checkpoint from which trees are made. It contains the files of
-        `also` even if git ignores them. Raises `GitUnusable` or `BadInput`.
+        """Take the checkpoint for trees. It contains `also`, even if ignored by git.
+        Raises `GitUnusable` or `BadInput`.
         """
         self._begin(self.record.folder / _SIDE)
         return await (await self.ledger.open()).take(f"{_SIDE}/{stamp()}-base", also)
 
     async def make(self, step: int, base: Checkpoint) -> SideTree:
-        """Make a tree for the step with this folder, with the files of a checkpoint.
-        Raises `GitUnusable` or `BadInput`.
+        """Make a tree with a checkpoint's files, for the step of this folder. Raises
+        `GitUnusable` or `BadInput`.
         """
-        self._made += 1  # the step's previous tree may not be removed yet
+        self._made += 1  # the previous tree may still exist
         folder = self.record.folder / _SIDE / f"step-{step:02}-{self._made}"
         place, root = folder / "tree", folder / "tree" / self.prefix
         self._begin(folder)
         async with self._one_at_a_time:  # git chooses the names of worktrees
             await self.trees.add(place, self.head, is_empty=not self.prefix)
-        if self.prefix:  # files outside the project are those of the last commit
+        if self.prefix:  # files outside the project are the last commit's
             await to_its_end(partial(remove_folder, root), name="cleared")
             _make(root)
         record = replace(self.record, root=root, folder=folder)
@@ -151,25 +142,21 @@ class SideTrees(Struct):
         return self._packages[names]
 
     def _begin(self, folder: Path) -> None:
-        """Create the folder before the tree. If it exists, also after a power cut,
-        there is something to remove.
+        """Create the folder first: if it exists, even after a power cut, there is
+        something to remove.
         """
         _make(folder)
         sync_folder(self.record.folder)
 
     async def remove(self, tree: SideTree) -> None:
-        """Remove a tree and the checkpoints of the work in it. Raises `GitUnusable` or
-        `BadInput`.
-        """
+        """Remove a tree and its checkpoints. Raises `GitUnusable` or `BadInput`."""
         async with self._one_at_a_time:
             await self.trees.remove(tree.place)
         await to_its_end(partial(remove_folder, tree.record.folder), name="removed")
 
 
 async def remove_all(ledger: Ledger) -> None:
-    """Remove all side trees of a run, also those of a killed process. Raises
-    `GitUnusable` or `BadInput`.
-    """
+    """Includes trees of a killed process. Raises `GitUnusable` or `BadInput`."""
     folder = ledger.record.folder / _SIDE
     if not folder.exists():
         return

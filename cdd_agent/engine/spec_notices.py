@@ -1,4 +1,4 @@
-"""The findings of a ticket's spec.yaml, as all faces show them."""
+"""Findings about spec.yaml, for all user interfaces."""
 
 from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
@@ -8,9 +8,7 @@ from cdd_agent.tickets.store import Ticket
 
 
 def read_spec_problems(ticket: Ticket) -> tuple[Problem, ...]:
-    """Return the findings; none for a file that cannot be read, which is an error
-    elsewhere.
-    """
+    """None for an unreadable file, which is an error elsewhere."""
     try:
         return find_spec_problems(ticket.spec_text())
     except BadInput:
@@ -18,7 +16,7 @@ def read_spec_problems(ticket: Ticket) -> tuple[Problem, ...]:
 
 
 def spec_notices(ticket: Ticket) -> list[Notice]:
-    """Return a warning for each finding, with its file and line."""
+    """Return a warning with file and line for each finding."""
     source = ticket.shown(ticket.spec_path)
     return [
         Notice(

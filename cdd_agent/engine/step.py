@@ -1,6 +1,6 @@
-"""One attempt at one step: ask the model, apply its reply, run the checks. The caller
-(`engine.py`) restores the files of an attempt that does not complete the step.
-`step_check.py` judges the reply and its result.
+"""One attempt at a step: ask the model, apply its reply, run the checks. The caller
+(`engine.py`) restores an attempt that does not complete the step; `step_check.py`
+judges it.
 """
 
 import asyncio
@@ -70,19 +70,17 @@ from cdd_agent.verification.checks import (
 )
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
-"""Makes the prompt. Takes the tokens of the model's window, and the tokens to reserve
-for tools and their answers (0 without tools).
-"""
+"""Takes the model's window and the tokens for tools and answers (0 without tools)."""
 
 
 class _NoRoomForTools(RequestRejected):
-    """The step does not fit into the model's window together with the tools."""
+    """The step does not fit into the window together with the tools."""
 
     refusal = Refusal.WINDOW_TOO_SMALL
 
 
 class StepRunner(Struct, frozen=True):
-    """Makes attempts at steps. `model` is called only if no reply is saved."""
+    """Makes attempts at steps. `model` is called only without a saved reply."""
 
     root: Path
     model: Callable[[], Model]
@@ -93,15 +91,15 @@ class StepRunner(Struct, frozen=True):
     commands: CommandRunner
     tool_calls: ToolCalls = "auto"
     code: CodeFinder | None = None
-    """Finds the code for a step's prompt and for the model's searches."""
+    """Finds code for prompts and for the model's searches."""
     emit: Emit = ignore_event
     steering: Steering = field(default_factory=Steering)
     user: Frontend = field(default_factory=Nobody)
     """Answers whether a step may remove tests that its plan does not name."""
 
     def check_commands(self, plan: ImplementationPlan) -> None:
-        """Raise `BadInput` for the checks that cannot run, before anything else runs.
-        The project's files are searched for tests only when a step needs them.
+        """Raise `BadInput` for checks that cannot run. The project is searched for
+        tests only when needed.
         """
         messages: list[str] = []
         hints: list[str] = []
@@ -141,13 +139,13 @@ class StepRunner(Struct, frozen=True):
         already: AlreadyOver,
         record: RunRecord,
     ) -> None:
-        """Run each check that has no `results` from before `steps` yet, and save
-        them. Of the project's checks, only if one of the `remaining` steps will be
-        compared with them. A step's own check runs if it only runs tests: an exit code
-        could not excuse a step, and other programs might change the user's files.
+        """Run and save checks without `results` from before `steps`. The project's
+        checks run only if one of the `remaining` steps is compared with them. A step's
+        own check runs only if it just runs tests: an exit code could not excuse a step,
+        and other programs might change files.
 
-        `already` are the steps whose files are there. A check that the user must
-        approve is left out. Raises `BadInput`.
+        `already` are steps whose files are there. A check that needs approval is left
+        out. Raises `BadInput`.
         """
         first, label = steps[0].number, steps[0].label
         baseline = results.baseline or Baseline(step=first)
@@ -174,7 +172,7 @@ class StepRunner(Struct, frozen=True):
             )
             baseline = baseline.add(first, run, already)
             record.save_baseline_output(run)
-            # after an interruption all checks of the project run again
+            # an interruption repeats all project checks
             if check not in project[:-1]:
                 record.save_baseline(baseline)
             is_own = check not in project
@@ -198,8 +196,8 @@ class StepRunner(Struct, frozen=True):
         steps: Sequence[PlanStep],
         remaining: Sequence[PlanStep],
     ) -> bool:
-        """True if the project's checks were not looked for yet and matter now. A step
-        without a check of its own may have come into the plan since the run began.
+        """True if the project's checks were not searched for and now matter: a step
+        without its own check may have been added.
         """
         if baseline is None:
             return is_of_use(remaining, self.test_command, self.commands)
@@ -207,8 +205,8 @@ class StepRunner(Struct, frozen=True):
         return has_no_own_check and not baseline.has_project_checks
 
     def _own_checks(self, steps: Sequence[PlanStep]) -> list[Check]:
-        """Return the checks that these steps name, and that can have results before
-        them: their files exist, and the user need not approve them.
+        """Return checks that the steps name and that can run before them: their files
+        exist, and they need no approval.
         """
         checks = []
         for step in steps:
@@ -233,8 +231,8 @@ class StepRunner(Struct, frozen=True):
         ledger: Ledger,
         earlier: Sequence[Attempt] = (),
     ) -> AttemptOutcome:
-        """Make an attempt. `before` are the results from before the step; `earlier`
-        are attempts whose changes may still be in the tree.
+        """Make an attempt. `before` are earlier results; changes of `earlier` attempts
+        may still be in the tree.
 
         Raises `ModelError`, `BudgetExhausted`, `NotApproved`, `GitUnusable` if no
         checkpoint can be taken, and `BadInput` if the disk or a check refuses.
@@ -279,8 +277,8 @@ class StepRunner(Struct, frozen=True):
         )
         if outcome.verification is not None:
             return outcome
-        # the model must know which blocks were read as explanations, and what the user
-        # left out: the step may have failed because of it
+        # blocks read as explanations, or changes that the user left out, may be why the
+        # step failed
         more = [f"{doubt}." for doubt in reply.doubts]
         if transaction.told:
             more.append(transaction.told)
@@ -308,8 +306,8 @@ class StepRunner(Struct, frozen=True):
         )
 
     async def _permit(self, step: PlanStep, checks: Sequence[Check]) -> None:
-        """Ask about each check that the user must approve, before anything is written
-        or paid for. Raises `NotApproved`.
+        """Ask about checks that need approval, before anything is written or paid for.
+        Raises `NotApproved`.
         """
         for check in checks:
             if not self.commands.must_ask(check.command):
@@ -330,7 +328,7 @@ class StepRunner(Struct, frozen=True):
         prompt: MakePrompt,
         transaction: StepTransaction,
     ) -> None:
-        """Ask the model and save the reply. A saved reply is not asked for again."""
+        """Ask the model, unless a reply is saved, and save the reply."""
         attempt = transaction.attempt
         tools = StepTools(transaction, self.commands, self.code)
         try:
@@ -379,8 +377,8 @@ class StepRunner(Struct, frozen=True):
     async def _take_turn(
         self, dialogue: Dialogue, make: MakePrompt, tools: StepTools
     ) -> None:
-        """Take the model's turn, or continue an interrupted one. Saves each message of
-        the model as soon as it is whole, and the answers to its calls.
+        """Take or continue the model's turn. Saves each complete message and the
+        answers to its calls.
 
         Raises `ContextTooLong`, or `_NoRoomForTools` if the model has tools.
         """

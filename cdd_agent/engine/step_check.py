@@ -1,6 +1,4 @@
-"""The second half of an attempt at a step: read its reply, run its checks and judge its
-changes.
-"""
+"""The second half of an attempt: read the reply, run the checks, judge the changes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -63,9 +61,9 @@ _HOW_TO_MAKE_USABLE = (
 
 
 def usable_reply(transaction: StepTransaction) -> Reply:
-    """Return the saved reply, if a step of this kind can use it. Raises `ReplyRefused`.
+    """Return the saved reply if the step can use it. Raises `ReplyRefused`.
 
-    A reply that changes no files is usable if tools have changed some.
+    If tools changed files, the reply need not.
     """
     text = transaction.attempt.reply or ""
     if not text.strip():
@@ -133,7 +131,7 @@ def _needs_files(transaction: StepTransaction) -> bool:
 
 
 class StepChecker(Struct, frozen=True):
-    """Checks what an attempt at a step did, and judges it."""
+    """Checks and judges an attempt."""
 
     root: Path
     commands: CommandRunner
@@ -151,10 +149,10 @@ class StepChecker(Struct, frozen=True):
         attempts: Sequence[Attempt],
         reply: Reply,
     ) -> AttemptOutcome:
-        """Run the checks of the step in order, as far as they pass. Nothing runs if the
-        step has none, or if the attempt changed nothing and the plan names no check.
+        """Run checks in order while they pass. Nothing runs without checks, or if
+        nothing changed and the plan names no check.
 
-        `attempts` are all attempts at this step whose changes may still be there.
+        `attempts` are those at this step whose changes may remain.
         """
         step, attempt = transaction.step, transaction.attempt
         changes = transaction.changes
@@ -162,7 +160,7 @@ class StepChecker(Struct, frozen=True):
             try:
                 # the step may have created the first tests
                 checks = checks_for(step, self.test_command, self.commands)
-            except BadInput as error:  # or settings that cannot be read
+            except BadInput as error:  # or unreadable settings
                 await transaction.save_diff()
                 return AttemptOutcome(changes, None, error.message, error.message)
         guidance = attempt.all_guidance
@@ -209,15 +207,15 @@ class StepChecker(Struct, frozen=True):
         before: Before,
         work: Work,
     ) -> list[CheckResult]:
-        """Run the checks until one fails, and enter what they changed in the ledger.
-        Emits the end of each but the last: that one ends with the verdict.
+        """Run checks until one fails, and enter their changes. Each but the last emits
+        its end; the last ends with the verdict.
         """
         commands = "; ".join(check.shown for check in checks)
         states = transaction.start_command(commands)
         try:
             results = await self._run_each(transaction, checks, before, work)
         except BaseException:
-            # the reason of the interruption counts more
+            # the interruption's reason has priority
             with suppress(CddError):
                 await transaction.take_over_from_check(states, commands)
             raise
@@ -268,7 +266,7 @@ async def _after_checks(
     return replace(
         work,
         tests=tests,
-        # a command may change files that no step declares
+        # commands may change undeclared files
         changed=net.paths | changed_by_commands([transaction.attempt]),
         created=frozenset(net.files.created),
         missing=tuple(missing),
@@ -278,8 +276,8 @@ async def _after_checks(
 async def _compare_tests(
     transaction: StepTransaction, attempts: Sequence[Attempt]
 ) -> Comparison:
-    """Compare the tests before the step with those after it. Data that only a check
-    changed does not count: tests clean up.
+    """Compare tests before and after the step. Data changed only by a check is
+    excluded, because tests clean up.
     """
     await transaction.save_diff()
     versions = await transaction.ledger.versions(
@@ -322,7 +320,6 @@ def _save_results(attempt: Attempt, verdict: Verdict, before: Before) -> None:
 
 
 def finished_check(step: int, result: CheckResult) -> TestsFinished:
-    """Return the event that ends one check of the step with this number."""
     tests = result.run.tests
     event = TestsFinished(
         step,

@@ -1,4 +1,4 @@
-"""The commit of a completed step, and what must be so before the step."""
+"""A completed step's commit, and its preconditions."""
 
 import textwrap
 from collections.abc import Collection, Sequence
@@ -32,11 +32,11 @@ def step_message(
     *,
     folder: int = 0,
 ) -> CommitMessage:
-    """The step's title, which ticket it is of, and how far it can be trusted.
+    """The step's title, ticket and trustworthiness.
 
-    The trailer names the attempt too: a step that is undone and done again has another
-    one. `folder` is the number by which the run's record knows the step, if it is
-    another one: after a renumbering two steps have had the same number.
+    The trailer names the attempt, because a repeated step has another. `folder` is the
+    step's number in the record, if different: after renumbering, two steps have had the
+    same number.
     """
     origin = _wrapped(f"Step {step.label} of {ticket_slug}: {ticket_title}")
     proof = step_proof_in_words(verification, evidence)
@@ -49,13 +49,12 @@ def _wrapped(text: str) -> str:
 
 
 def trailer_prefix(ticket_slug: str, folder: int) -> str:
-    """Return the beginning of the trailers of a step's commits."""
     return f"Cdd-Step: {ticket_slug}/{folder}/"
 
 
 def expect_checked_out(root: Path, steps: Sequence[PlanStep]) -> None:
-    """Raise `BadInput` if a step declares a file that git tracks and that is not
-    checked out: no one would see what the step replaces.
+    """Raise `BadInput` if a step declares a tracked file that is not checked out: no
+    one would see what is replaced.
     """
     tracked = read_tracked_files(root)
     if not tracked.lacks_any:
@@ -72,8 +71,8 @@ def expect_checked_out(root: Path, steps: Sequence[PlanStep]) -> None:
 
 
 def _find_absent(file: DeclaredFile, tracked: TrackedFiles) -> str:
-    """Return a path that is declared and may not be checked out. A pattern declares
-    the files that exist, if there are any.
+    """Return a declared path that may not be checked out. For a pattern, existing files
+    count.
     """
     if file.refusal:
         return ""
@@ -90,8 +89,8 @@ def _find_absent(file: DeclaredFile, tracked: TrackedFiles) -> str:
 async def expect_commit(
     root: Path, steps: Sequence[PlanStep], trailers: Collection[str]
 ) -> None:
-    """Raise `CommitRefused` if the files that the steps declare could not be
-    committed. `trailers` are the beginnings of the steps' trailers.
+    """Raise `CommitRefused` if declared files could not be committed. `trailers` are
+    the beginnings of the steps' trailers.
     """
     declared = [declare_files(root, step) for step in steps]
     paths = {

@@ -1,4 +1,4 @@
-"""The details of one step: its text in the plan, its summary, and its attempts."""
+"""A step's text, summary and attempts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cdd_agent.verification.outcomes import Result
 
 
 class SeenTest(Struct, frozen=True):
-    """One test in a check. `before` is its earlier result; None if there is none."""
+    """A test in a check, with its earlier result, if any."""
 
     name: str
     result: Result
@@ -34,23 +34,21 @@ class SeenTest(Struct, frozen=True):
 
 
 class AttemptDetails(Struct, frozen=True):
-    """One attempt. Texts that were not saved are empty."""
+    """Unsaved texts are empty."""
 
     number: int
     guidance: str
     request: str
     reply: str
-    """The model's reply, with its tool calls."""
+    """With its tool calls."""
     failure: str
     diff: str
     output: str
     tests: tuple[SeenTest, ...]
-    """The most important ones first."""
+    """Most important first."""
 
 
 class StepDetails(Struct, frozen=True):
-    """One step of the plan, its summary, and its attempts in order."""
-
     ticket_slug: str
     step: PlanStep
     view: StepSummary
@@ -59,7 +57,7 @@ class StepDetails(Struct, frozen=True):
 
     @property
     def diff(self) -> str:
-        """The changes of the last attempt that made any."""
+        """The diff of the last attempt with changes."""
         for attempt in reversed(self.attempts):
             if attempt.diff:
                 return attempt.diff
@@ -67,8 +65,8 @@ class StepDetails(Struct, frozen=True):
 
 
 def step_details(ticket: Ticket, number: int, redactor: Redactor) -> StepDetails:
-    """Read the details, without the ticket's lock and without the record of other
-    steps. Raises `BadInput` if there is no such step, or a file is damaged.
+    """Read without the ticket's lock and other steps' records. Raises `BadInput` if
+    there is no such step, or a file is damaged.
     """
     run = SavedRun.load(ticket, redactor)
     step = run.plan.step(number)
@@ -111,7 +109,7 @@ def _read_tests(
     if tests is None:
         return ()
     before = attempt.tests_before
-    # older records do not have it: it follows from the steps before
+    # older records lack it, so derive it from earlier steps
     if before is None:
         results = KnownTests(run.record).so_far(run.state, before=step)
         before = results.reference.otherwise(tests)

@@ -1,5 +1,5 @@
-"""The faults that measure the tests of each completed step: in the lines that the step
-changed and that are still there.
+"""Faults that measure a completed step's tests, in lines that it changed and that still
+exist.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,19 +25,19 @@ from cdd_agent.verification.testcode.test_files import LikelihoodOfTests, place_
 
 
 class StepFaults(Struct, frozen=True):
-    """The faults that are tried for one step, in the order in which they are tried."""
+    """Faults to try, in order."""
 
     faults: tuple[Fault, ...] = ()
     texts: Mapping[str, str] = {}
-    """The current texts of their files, without byte order marks."""
+    """Current texts of their files, without byte order marks."""
 
 
 def find_step_faults(
     state: ExecutionState, record: RunRecord, most: int
 ) -> dict[int, StepFaults]:
-    """Return at most `most` faults for each completed step, by its number. A line
-    belongs to the last step that changed it. Files whose contents are on another
-    computer have none. Raises `BadInput` for a damaged record.
+    """Return step number → at most `most` faults. A line belongs to the last step that
+    changed it. Files with contents on another computer have none. Raises `BadInput` for
+    a damaged record.
     """
     faults_by_file: dict[str, frozenset[int]] = {}
     faults_by_step: dict[int, StepFaults] = {}
@@ -82,7 +82,7 @@ def _is_code(change: NetChange) -> bool:
     if change.after is None:
         return False
     path = PurePosixPath(change.path)
-    if path.suffix == ".rs":  # tests can be in any file, and have their marks
+    if path.suffix == ".rs":  # tests can be in any file, and are marked
         return not is_test_file(path)
     return place_of(change.path) is LikelihoodOfTests.NONE
 
@@ -90,9 +90,7 @@ def _is_code(change: NetChange) -> bool:
 def read_text_of(
     root: Path, path: PurePosixPath, charsets: Charsets
 ) -> FileText | None:
-    """Return the text of a regular file; None for anything else, and if not all of its
-    bytes can be decoded.
-    """
+    """None if not a regular file, or not completely decodable."""
     place = root / path
     try:
         if place.is_symlink() or not place.is_file():

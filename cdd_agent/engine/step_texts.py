@@ -1,4 +1,4 @@
-"""A step, its plan and the earlier steps, as the prompt of the step describes them."""
+"""Describes a step, its plan and earlier steps for the prompt."""
 
 from collections.abc import Iterable
 
@@ -13,11 +13,11 @@ from cdd_agent.tickets.state import ExecutionState, StepExecution
 from cdd_agent.tickets.status import StepStatus
 
 _WINDOW_PER_NAME = 100
-"""Tokens of the window for each file that is listed below a pattern or folder."""
+"""Tokens of the window for each listed match of a pattern or folder."""
 
 
 def describe_plan(plan: ImplementationPlan) -> str:
-    """Return the overview of a plan, the titles of its steps, and the risks."""
+    """Return the plan's overview, titles of steps, and risks."""
     titles = [f"{step.label}. {step.title}" for step in plan.steps]
     parts = ["# Plan", plan.overview.strip(), "\n".join(titles)]
     if plan.risks:
@@ -28,7 +28,7 @@ def describe_plan(plan: ImplementationPlan) -> str:
 def describe_earlier_steps(
     plan: ImplementationPlan, state: ExecutionState, step: PlanStep
 ) -> str:
-    """Return what the finished and skipped steps did; empty if there are none."""
+    """Return what earlier steps did; may be empty."""
     lines = []
     for other in plan.steps:
         execution = state.step(other.number)
@@ -59,8 +59,8 @@ def describe_step(
     declared: DeclaredFiles,
     window: int | None,
 ) -> str:
-    """Return what a step asks for: its text, files, checks, and rules for its tests.
-    The `window` of the model, in tokens, limits the list of matching files.
+    """Return a step's text, files, checks and rules for tests. `window` (tokens) limits
+    the list of matching files.
     """
     most = MOST_MATCHES if window is None else window // _WINDOW_PER_NAME
     parts = [
@@ -76,9 +76,7 @@ def describe_step(
 
 
 def _list_files(declared: DeclaredFiles, most: int) -> str:
-    """Return the files of a step as a list. Below each pattern or folder are the files
-    that match, at `most` this many in all.
-    """
+    """List files; below patterns and folders their matches, at most `most` in all."""
     if not declared:
         return ""
     lines = ["Files of this step:"]

@@ -1,9 +1,8 @@
-"""The tools that a model uses in a step: read-only tools, and tools that change files
-in one transaction.
+"""The model's tools in a step: read-only ones, and ones that change files in a
+transaction.
 
-After an interruption, the calls that have answers in the saved dialogue change the
-files again without asking the model. An incomplete round continues at its first call
-without an answer.
+After an interruption, answered calls of the saved dialogue repeat their changes without
+the model. An incomplete round continues at its first unanswered call.
 """
 
 import asyncio
@@ -36,6 +35,7 @@ from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.read import read_source
 from cdd_agent.git.ignored_files import IgnoredStates, changed, read_ignored
 from cdd_agent.llm.port import Message, ToolCall
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.process.run import CommandResult
 from cdd_agent.tickets.plan import PlanStep
@@ -56,43 +56,41 @@ from cdd_agent.tools.read_only import (
 from cdd_agent.values.typed_values import WrongValue, read_json
 
 _LONGEST_REFUSAL = 300
-"""Characters of a refused call and its reason, when both are repeated for the model."""
+"""Characters to repeat of a refused call and its reason."""
 _INTERRUPTED = (
     "This command was interrupted after its start, because the run was stopped. It may"
     " have done a part of its work, and what it made of this step's files is undone."
     " Run it again if you need it."
 )
-_HISTORY = re.compile(
+_HISTORY = Pattern(
     r"\b(?:git|commit|branch|histor|revert|regress)|[^\W\d_a-z]", re.IGNORECASE
 )
-"""A step with one of these words may need the project's history. So may a step with
-letters that English does not have, because its words are not known here.
+"""Such a step may need the project's history. So may one with non-English letters,
+whose words are unknown here.
 """
-_GREP_LINE = re.compile(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
-"""A line of the output of `grep_files`."""
+_GREP_LINE = Pattern(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
+"""A line of `grep_files` output."""
 
 
 class StepTools(Struct):
-    """The tools of one attempt, and the number of finished calls."""
-
     transaction: StepTransaction
     commands: CommandRunner
     code: CodeFinder | None = None
     stopped: CddError | None = None
-    """The error that ends the step, whatever the model would do next: the user refused,
-    or the disk did.
+    """The error that ends the step, whatever the model does next: a refusal by the user
+    or the disk.
     """
     _calls: int = 0
-    """The number of finished calls."""
+    """Number of finished calls."""
     _cut_call: int | None = None
-    """The number of the call whose command was interrupted."""
+    """The call whose command was interrupted."""
     _written: tuple[FileDiff, ...] = ()
-    """The changes of the current call."""
+    """Changes of the current call."""
 
     def offered(self, steps: Sequence[PlanStep]) -> tuple[Tool[Any], ...]:
-        """Return the tools for a model that calls tools: those that one of a plan's
-        `steps` can use, since each tool costs tokens in every round. All steps have the
-        same tools, because providers cache the beginning of a request.
+        """Return the tools that one of the plan's `steps` can use, because each costs
+        tokens in every round. All steps have the same, because providers cache a
+        request's beginning.
         """
         self.transaction.call_by_call = True
         root = self.transaction.root
@@ -116,22 +114,20 @@ class StepTools(Struct):
         return _HISTORY.search("\n".join(texts)) is not None
 
     def next_call(self) -> None:
-        """Count a finished call."""
         self._calls += 1
 
     def emit(self, event: Event) -> None:
-        """Emit an event of the dialogue. The end of a call carries its changes."""
+        """A call's end carries its changes."""
         if isinstance(event, ToolFinished):
             event, self._written = replace(event, files=self._written), ()
         self.transaction.emit(event)
 
     async def reapply(self, messages: Sequence[Message]) -> None:
-        """Make the changes of a saved dialogue again: those of the calls, and those
-        that commands made in files of the step. Other effects of commands were not
-        restored.
+        """Repeat a saved dialogue's changes: those of calls, and those of commands in
+        the step's files. Other effects of commands were never restored.
 
-        Raises `ReplyRefused` if the files have changed since, and as
-        `StepTransaction.change` does.
+        Raises `ReplyRefused` if files have changed since, and as
+        `StepTransaction.change`.
         """
         transaction = self.transaction
         transaction.call_by_call = bool(messages)
@@ -147,14 +143,14 @@ class StepTools(Struct):
                 await transaction.change([edit], call=number, again=True)
             else:
                 await asyncio.to_thread(self._remember, call, answer)
-        # the calls without an answer are made again, under their numbers
+        # unanswered calls are repeated under their numbers
         all_calls = sum(len(message.tool_calls) for message in messages)
         attempt.answers.set_calls_aside(all_calls)
         self._cut_call = last_started_call(attempt)
         transaction.ledger.drop_calls(attempt, self._calls)
 
     def discard_dialogue(self) -> None:
-        """Restore the files that the dialogue wrote, and forget the dialogue."""
+        """Restore the dialogue's files, and forget the dialogue."""
         self.transaction.discard_work()
         self.transaction.attempt.drop_dialogue()
         self.transaction.ledger.drop_dialogue(self.transaction.attempt)
@@ -163,7 +159,7 @@ class StepTools(Struct):
         self._cut_call = None
 
     async def run(self, action: Action) -> ActionResult:
-        """Carry out an action that changes a file, for the tools."""
+        """Carry out a tool's action that changes a file."""
         edit = convert_action(action)
         assert edit is not None, "commands have a runner of their own"
         try:
@@ -186,7 +182,7 @@ class StepTools(Struct):
         return ActionResult(action, ActionStatus.SUCCESS, "\n".join(remarks))
 
     async def _read_file(self, path: str) -> str:
-        """Return a file as the reading tool shows it, or why it cannot be read."""
+        """Return a file as the tool shows it, or why it is unreadable."""
         try:
             source = await asyncio.to_thread(read_source, self.transaction.root, path)
         except CddError as error:
@@ -197,7 +193,7 @@ class StepTools(Struct):
         self, command: str, cwd: str | None = None, env: Mapping[str, str] | None = None
     ) -> CommandResult:
         """Run a command by the project's settings, and enter its changes. An
-        interrupted command is not run a second time: the model decides.
+        interrupted command is not repeated: the model decides.
         """
         if self._cut_call == self._calls:
             return CommandResult(
@@ -218,8 +214,7 @@ class StepTools(Struct):
         try:
             result = await self.commands.run(command, cwd=cwd, env=env, starts=start)
         except BaseException:
-            # the command was stopped and has ended; the reason counts more than an
-            # error here
+            # the reason of the stop has priority over errors here
             with suppress(CddError):
                 await self._take_over(states, command, ignored)
             raise
@@ -227,17 +222,17 @@ class StepTools(Struct):
         return result
 
     async def receive_answer(self, call: ToolCall, answer: str) -> None:
-        """Handle the answer to a call, as the model receives it. The model may replace
-        a file that it has read completely.
+        """Handle a call's answer as the model receives it. The model may replace a file
+        that it has read completely.
 
         Raises `CddError` if the step cannot continue.
         """
         parsed = parse_answer(answer)
-        # the answer may contain a file, which is read to compare
+        # a file in the answer is read to compare
         if "output" in parsed or "content" in parsed:
             await asyncio.to_thread(self._remember, call, parsed)
         else:
-            # a request to stop takes effect before the round is saved
+            # let a stop take effect before the round is saved
             await asyncio.sleep(0)
         self.next_call()
         if self.stopped is not None:
@@ -269,8 +264,8 @@ class StepTools(Struct):
     async def _take_over(
         self, states: States | None, command: str, ignored: IgnoredStates
     ) -> None:
-        """Enter the changes of a command. `states` are the step's files before it, None
-        if it did not start; `ignored` are the ignored files before it.
+        """Enter a command's changes. `states` are the step's files before, None if it
+        did not start; `ignored` are ignored files before.
         """
         if states is None:
             return
@@ -285,15 +280,13 @@ class StepTools(Struct):
 
 
 def _names_all_files(step: PlanStep) -> bool:
-    """True if a step need not search its files: it names them one by one."""
+    """True if the step need not search: it names single files."""
     files = step.files_affected
     return bool(files) and not any(file.is_pattern or file.is_folder for file in files)
 
 
 def refused_calls(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the calls of a dialogue that should change something and did not, each
-    with its answer.
-    """
+    """Return calls that should have changed something but did not, with answers."""
     texts: dict[str, None] = {}
     for call, answer in _pair_answers(messages):
         if call.name not in READ_ONLY_TOOLS and _is_refusal(answer):
@@ -303,7 +296,7 @@ def refused_calls(messages: Sequence[Message]) -> tuple[str, ...]:
 
 
 def has_acted(messages: Sequence[Message]) -> bool:
-    """True if a call of a dialogue did something, such as to run a command."""
+    """True if a call did something, such as running a command."""
     return any(
         call.name not in READ_ONLY_TOOLS and not _is_refusal(answer)
         for call, answer in _pair_answers(messages)
@@ -315,9 +308,7 @@ def _is_refusal(answer: str) -> bool:
 
 
 def _edit_of(call: ToolCall) -> Edit | None:
-    """Return the edit of a saved call; None for other calls. Raises `ReplyRefused` for
-    a damaged call.
-    """
+    """None for other calls. Raises `ReplyRefused` for a damaged call."""
     kinds: dict[str, type[Action]] = {
         CreateFileTool.name: CreateFileAction,
         EditFileTool.name: EditAction,
@@ -335,9 +326,7 @@ def _edit_of(call: ToolCall) -> Edit | None:
 
 
 def _pair_answers(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, str]]:
-    """Yield the calls of a dialogue with their answers. They are matched by order: some
-    models use an id twice.
-    """
+    """Pair calls with answers by order: some models repeat ids."""
     for place, message in enumerate(messages):
         for call, answer in zip(
             message.tool_calls, messages[place + 1 :], strict=False

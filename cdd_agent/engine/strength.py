@@ -1,7 +1,7 @@
-"""Measure the tests of a ticket: try small faults in the lines that its steps changed,
-and count those that the steps' checks notice.
+"""Measures a ticket's tests: tries small faults in changed lines, and counts those that
+the steps' checks notice.
 
-All runs are in a private tree. The plan, the state and the user's files are only read.
+Everything runs in a private tree. Plan, state and the user's files are only read.
 """
 
 from __future__ import annotations
@@ -49,29 +49,28 @@ from cdd_agent.verification.strength.score import (
 )
 
 _PATIENCE = 10.0
-"""Seconds to wait for a thread that reads files, after Ctrl+C."""
+"""Seconds to wait for a reading thread after Ctrl+C."""
 
 
 class StrengthMeter(Struct, frozen=True):
-    """Tries faults with the checks of completed steps."""
+    """Tries faults with completed steps' checks."""
 
     commands: CommandRunner
-    """Runs commands in the project. Faults are tried in a copy."""
+    """For the project; faults are tried in a copy."""
     settings: StrengthSettings
     limit: float
     """Seconds for a check without a fault."""
     emit: Emit
     most_faults: int
-    """The most faults that are tried for a step."""
     most_seconds: float
-    """For the faults of a step. The fault that is being tried then is the last."""
+    """For a step's faults. The one under way is the last."""
 
     async def measure(self, subject: Subject) -> StrengthFinished:
-        """Try the faults that have no saved result, and emit and return the scores. If
-        the caller is cancelled, the scores so far are emitted.
+        """Try faults without saved results; emit and return the scores. If cancelled,
+        emits the scores so far.
 
-        Raises `BadInput` if no step is completed, `NotApproved` for a check that the
-        user must approve and does not, and `GitUnusable`.
+        Raises `BadInput` if no step is completed, `NotApproved` if the user refuses a
+        check, and `GitUnusable`.
         """
         subject.require_completed()
         state, record = subject.state, subject.record
@@ -105,12 +104,11 @@ class _Measuring(Struct, frozen=True):
     summary: StrengthSummary
     faults: Mapping[int, StepFaults]
     problems: dict[int, str] = field(default_factory=dict)
-    """Why faults of a step cannot be tried, by its number."""
+    """Step number → why its faults cannot be tried."""
     clean: dict[str, CheckRun] = field(default_factory=dict)
-    """The runs without a fault, by command."""
+    """Command → run without a fault."""
 
     async def run(self) -> None:
-        """Try all faults without a result, step by step."""
         meter, subject = self.meter, self.subject
         total = sum(len(self._chosen(step)) for step in subject.completed)
         waiting = [step for step in subject.completed if self._untried(step)]
@@ -180,8 +178,8 @@ class _Measuring(Struct, frozen=True):
     async def _find_problem(
         self, checks: Sequence[Check], tree: PrivateTree, commands: CommandRunner
     ) -> str:
-        """Return why faults cannot be tried with these checks; empty if they can. Each
-        must pass without a fault.
+        """Return why faults cannot be tried; empty if all checks pass without a
+        fault.
         """
         if not checks:
             return "it has no check"
@@ -204,8 +202,8 @@ class _Measuring(Struct, frozen=True):
         tree: PrivateTree,
         commands: CommandRunner,
     ) -> None:
-        """Run the checks without a fault again. If one fails now, faults were not the
-        only reason for failures before: the new results are dropped.
+        """Repeat the checks without a fault. If one fails, earlier failures had other
+        reasons, so new results are dropped.
         """
         self.clean.clear()
         if await self._find_problem(checks, tree, commands):

@@ -1,4 +1,4 @@
-"""The saved results of faults as scores of steps and of acceptance criteria."""
+"""Scores of steps and criteria, from saved results of faults."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from cdd_agent.verification.strength.score import Score, TriedFault
 
 
 class StrengthSettings(Struct, frozen=True):
-    """The settings of measuring: what the saved results depend on, and limits."""
+    """Settings that saved results depend on, and limits."""
 
     test_command: str | None = None
     tickets_dir: str = "tickets"
     threshold: int | None = None
-    """The percentage below which a score is weak."""
+    """Scores below this percentage are weak."""
     most_faults: int = 0
-    """The most faults that a measurement tries for a step."""
+    """For a step."""
     most_seconds: float = 0.0
-    """The most seconds that a measurement takes for a step."""
+    """For a step."""
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
@@ -50,26 +50,26 @@ class StrengthSettings(Struct, frozen=True):
 
 
 class StepFaultResults(Struct, frozen=True):
-    """The score of a completed step, and its faults in the order of the files."""
+    """A completed step's score and faults, in file order."""
 
     score: StepStrength
     faults: tuple[TriedFault, ...]
 
 
 class StrengthReading(Struct, frozen=True):
-    """The saved measurement of a run."""
+    """A run's saved measurement."""
 
     steps: tuple[StepFaultResults, ...] = ()
-    """The completed steps, if something was measured with the current files."""
+    """Completed steps, if the current files were measured."""
     measured_at: datetime | None = None
-    """The time of the last result, also for other files; None without results."""
+    """Time of the last result, for any files; None without results."""
     completed: int = 0
-    """The number of completed steps, which a measurement would try."""
+    """Number of completed steps, which a measurement would try."""
     settings: StrengthSettings = StrengthSettings()
 
 
 class StrengthSummary(Struct, frozen=True):
-    """Scores of the completed steps of a run, from the saved results."""
+    """Scores of completed steps, from saved results."""
 
     plan: ImplementationPlan
     state: ExecutionState
@@ -81,8 +81,8 @@ class StrengthSummary(Struct, frozen=True):
         return completed_steps(self.plan, self.state)
 
     def identify(self, step: PlanStep) -> MeasuredStep:
-        """Return the key of a step's results. Checks that follow from the project's
-        files need no name: the results hold for these files alone.
+        """Return the key of a step's results. Checks derived from the project's files
+        need no name: results hold for these files only.
         """
         checks = step.checks
         if checks is None:
@@ -109,7 +109,7 @@ class StrengthSummary(Struct, frozen=True):
         )
 
     def list_faults(self, step: PlanStep) -> StepFaultResults:
-        """Return the score of a step with all faults that were tried."""
+        """Return a step's score with all tried faults."""
         faults = sorted(
             self.results_of(step).values(),
             key=lambda tried: (tried.fault.path, tried.fault.line, tried.fault.start),
@@ -119,7 +119,7 @@ class StrengthSummary(Struct, frozen=True):
     def summarise_criteria(
         self, criteria: Sequence[str]
     ) -> tuple[CriterionStrength, ...]:
-        """Return the scores of the criteria that completed steps serve."""
+        """Return scores of criteria that completed steps serve."""
         summaries = []
         for standing in find_standings(self.plan, self.state, criteria):
             steps = self._serving(standing)
@@ -137,9 +137,7 @@ class StrengthSummary(Struct, frozen=True):
         return tuple(summaries)
 
     def _serving(self, standing: CriterionStanding) -> list[PlanStep]:
-        """Return the completed steps that serve a criterion. Where no step of the plan
-        names one, these are all.
-        """
+        """Return completed steps that serve a criterion; all, if no step names one."""
         if standing.was_for_all and not standing.steps:
             return self.completed
         return [step for step in self.completed if step.number in standing.steps]
@@ -171,8 +169,8 @@ def load_summary(
     record: RunRecord,
     settings: StrengthSettings,
 ) -> StrengthSummary | None:
-    """Return the scores that were saved for the current files; None if nothing was
-    measured with them. Raises `BadInput` if the file cannot be read.
+    """Return scores for the current files; None without any. Raises `BadInput` if the
+    file is unreadable.
     """
     if not path_of_saved(record).exists():
         return None
@@ -186,7 +184,7 @@ def load_summary(
 def read_strength(
     run: SavedRun, summary: StrengthSummary | None, settings: StrengthSettings
 ) -> StrengthReading:
-    """Return what was measured. `summary` is that of `load_summary`."""
+    """`summary` is from `load_summary`."""
     path = path_of_saved(run.record)
     measured_at = None
     if path.exists():

@@ -1,8 +1,7 @@
-"""The question whether a step may remove or weaken tests, if its plan does not say
-which tests it may remove.
+"""Asks whether a step may remove or weaken tests that its plan does not name.
 
-The answer is saved with the attempt, so that no resumed run asks twice. A yes holds for
-these tests in all attempts at the step.
+The answer is saved with the attempt, so that a resumed run does not ask again. A yes
+holds for these tests in all attempts at the step.
 """
 
 from collections.abc import Sequence
@@ -25,13 +24,13 @@ _NAMED_IN_HINT = 3
 
 class _Answer(JsonFile, frozen=True):
     step: str
-    """The step's title: under the same number, another plan has another step."""
+    """The step's title: in another plan, the number means another step."""
     tests: tuple[str, ...]
     is_allowed: bool
 
 
 class TestLeave(Struct):
-    """The user's answers about the tests of one attempt."""
+    """The user's answers about an attempt's tests."""
 
     step: PlanStep
     attempt: Attempt
@@ -40,13 +39,13 @@ class TestLeave(Struct):
     """Stops while the user thinks."""
     emit: Emit
     hint: str = ""
-    """A remark for the user about leave that was not given."""
+    """For the user, if permission was refused."""
 
-    __test__ = False  # not a test class, whatever its name
+    __test__ = False  # not a test class, despite its name
 
     async def allow(self, lost: Sequence[LostTest]) -> frozenset[str]:
         """Return the ids of all tests if the user allows their loss, now or earlier,
-        else none. Raises `NotApproved` if the user leaves without an answer.
+        else none. Raises `NotApproved` without an answer.
         """
         tests = frozenset(item.test for item in lost)
         if tests <= self._load_allowed():
@@ -82,8 +81,8 @@ class TestLeave(Struct):
 
 
 def _field_to_add(step: PlanStep, lost: Sequence[LostTest]) -> str:
-    """Return a hint with the field that allows a loss of tests. It names their ids,
-    files or folders, whichever are few.
+    """Return a hint with the field that allows the loss, naming ids, files or folders,
+    whichever are few.
     """
     names = [item.test for item in lost]
     # a comma separates entries

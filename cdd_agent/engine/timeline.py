@@ -1,6 +1,6 @@
-"""The timeline of a run: its attempts and what happened between them, from the events.
+"""A run's timeline, from events: attempts and what happened between.
 
-The log is read once. Later events are added as they come.
+The log is read once; later events are added.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _OF_ATTEMPTS = (
     StepCommitted,
     PersonAnswered,
 )
-"""Events that belong to the last attempt."""
+"""Events of the last attempt."""
 _OF_THE_RUN = (
     BaselineTaken,
     QuestionAsked,
@@ -66,8 +66,6 @@ _OF_THE_RUN = (
 
 
 class TimelineEvent(Struct, frozen=True):
-    """One event of a timeline."""
-
     time: datetime
     event: Event
     seconds: float | None = None
@@ -76,17 +74,17 @@ class TimelineEvent(Struct, frozen=True):
 
 
 class TimelinePart(Struct, eq=False):
-    """An attempt at a step; without a step, the events between attempts."""
+    """An attempt, or the events between attempts."""
 
     started_at: datetime
     folder: int = 0
-    """The number of the step's folder; 0 between attempts."""
+    """The step's folder; 0 between attempts."""
     label: str = ""
     title: str = ""
     attempt: int = 0
     events: list[TimelineEvent] = field(default_factory=list)
     outcome: StepFinished | AttemptFailed | None = None
-    """None while the attempt runs, and if the process was killed."""
+    """None while the attempt runs, or if its process was killed."""
 
     @property
     def is_attempt(self) -> bool:
@@ -94,29 +92,25 @@ class TimelinePart(Struct, eq=False):
 
 
 class Timeline:
-    """The parts of the current run in the order of time."""
+    """The current run's parts, by time."""
 
     def __init__(self) -> None:
         self.parts: list[TimelinePart] = []
         self.damaged_lines = 0
-        """Lines of the log that are damaged, or of an event that this version does not
-        know.
-        """
+        """Damaged lines, and unknown events."""
         self._folders = StepFolders()
         self._tally = EffortTally()
-        """Adds up by the position of the part, from 1."""
+        """By position of the part, from 1."""
         self._attempts: dict[int, int] = {}
-        """For each step's folder, the position of its last attempt."""
+        """Folder → position of its last attempt."""
         self._current = 0
-        """The position of the attempt that started last."""
+        """Position of the attempt started last."""
         self._calls: dict[int, tuple[datetime, str]] = {}
-        """For each step's folder, the time and the model of the open call."""
+        """Folder → time and model of the open call."""
 
     @classmethod
     def read(cls, log: RunLog, size: int | None = None) -> Timeline:
-        """Read the log, or its first `size` bytes. Raises `BadInput` if the file cannot
-        be read.
-        """
+        """`size` limits the bytes. Raises `BadInput` if the file is unreadable."""
         timeline = cls()
         for entry in log.decoded_lines(size):
             if entry is None:
@@ -126,7 +120,7 @@ class Timeline:
         return timeline
 
     def add(self, entry: LogEntry) -> bool:
-        """Add an event. True if the timeline shows it."""
+        """True if the timeline shows the event."""
         folder = self._folders.folder_of(entry.event)
         is_shown = self._place(entry, folder)
         position = self._attempts.get(folder, 0)
@@ -137,12 +131,12 @@ class Timeline:
         return is_shown
 
     def asked_model(self, folder: int) -> str:
-        """Return the model that is asked for a step now; empty if none is."""
+        """Return the model being asked for a step; empty if none."""
         _, model = self._calls.get(folder, (None, ""))
         return model
 
     def efforts(self) -> dict[int, RunEffort]:
-        """Return the effort of each part, by its position from 1."""
+        """Return position (from 1) → effort."""
         return dict(self._tally.efforts())
 
     @property
@@ -198,7 +192,7 @@ class Timeline:
         self, event: AttemptFailed | StepFinished, time: datetime, folder: int
     ) -> None:
         part = self._part_of(folder, time)
-        # the step's failure repeats that of its last attempt
+        # a step's failure repeats its last attempt's
         if part.is_attempt and part.outcome is None:
             part.outcome = event
         elif isinstance(event, StepFinished) and part.is_attempt:

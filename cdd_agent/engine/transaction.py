@@ -1,10 +1,10 @@
-"""The files of a step while it is carried out. Each change is checked, approved,
-entered in the ledger, and written, in this order.
+"""A step's files while it runs. Each change is checked, approved, entered in the
+ledger, and written, in this order.
 
 A reply in text makes its changes at its end. A model with tools (`step_tools.py`) makes
-them call by call, and runs commands in between; a command's change of a file of the
-step belongs to the step. In both cases it is one transaction: the ledger (`ledger.py`)
-has the old content of every file.
+them call by call, with commands between; a command's change to a file of the step
+belongs to the step. Either way it is one transaction, with every file's old content in
+the ledger (`ledger.py`).
 """
 
 import asyncio
@@ -50,7 +50,7 @@ from cdd_agent.verification.permissions import Permissions
 
 
 def uncovered_notices(ledger: Ledger) -> Iterator[Notice]:
-    """Yield a warning about paths that no undo covers, if there are new ones."""
+    """Yield a warning about new paths that no undo covers."""
     uncovered = ledger.new_uncovered()
     if uncovered:
         text = f"Changes of {', '.join(uncovered)} cannot be undone"
@@ -66,27 +66,24 @@ class StepTransaction(Struct):
     attempt: Attempt
     ledger: Ledger
     approval: Approval
-    """None: changes are written without a question."""
     protected: Protected
     clock: WorkClock
     """Stops while the user is asked."""
     emit: Emit
     is_begun: bool = False
-    """True after the checkpoint before the attempt was taken."""
+    """True once the first checkpoint was taken."""
     call_by_call: bool = False
-    """True if calls change the files one after the other, so that the changed files are
-    not known when the checkpoint is taken.
+    """True if calls change files in sequence, so that a checkpoint cannot know them in
+    advance.
     """
     told: str = ""
-    """The changes that the user refused or edited, in words for the model."""
+    """For the model: changes that the user refused or edited."""
     _seen: dict[str, str | None] = field(default_factory=dict)
-    """The content of each file that the model knows, as in `EditPolicy`."""
+    """Contents that the model knows, as in `EditPolicy`."""
     in_part: dict[str, Ranges] = field(default_factory=dict)
-    """The lines of files that the prompt shows in part."""
+    """Lines of files that the prompt shows in part."""
     _read: dict[str, tuple[str | None, Ranges]] = field(default_factory=dict)
-    """The lines that the model has read of other files, each with the digest of its
-    content.
-    """
+    """Lines read of other files, with the content's digest."""
     _made: dict[PurePosixPath, FileChange] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -96,7 +93,7 @@ class StepTransaction(Struct):
 
     @property
     def changes(self) -> ChangeSet:
-        """All changes of the attempt so far."""
+        """All changes so far."""
         return ChangeSet(
             tuple(made for made in self._made.values() if made.before != made.after)
         )
@@ -114,9 +111,9 @@ class StepTransaction(Struct):
     def remember(
         self, name: str, text: str, first: int = 1, *, is_whole: bool = False
     ) -> None:
-        """Note that the model has read these lines of a file, from the line `first` on.
-        It may then change them; after it has read the whole file, it may replace it.
-        `is_whole`: the tool's answer said that this is the whole file.
+        """Note that the model has read these lines, from line `first` on, and may
+        change them; having read a whole file, it may replace it. `is_whole`: the tool's
+        answer was the whole file.
         """
         path = path_inside(self.root, name)
         if path is None or not (self.root / path).is_file():
@@ -178,10 +175,10 @@ class StepTransaction(Struct):
     async def change(
         self, edits: Sequence[Edit], *, call: int | None = None, again: bool = False
     ) -> tuple[ChangeSet, str]:
-        """Make all of these edits or none; or those that the user accepts. Returns the
-        changes, and what the user did not accept, in words for the model. `call` is the
-        number of the call that makes the edits, None for the reply. `again`: the edits
-        were made before an interruption, so nothing is asked or reported.
+        """Make all edits or none; or those that the user accepts. Returns the changes,
+        and what the user did not accept, for the model. `call` makes the edits, None
+        for the reply. `again`: repeat edits from before an interruption, without
+        questions or reports.
 
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable`
         if no checkpoint can be taken, or `BadInput` if the disk refuses.
@@ -202,7 +199,7 @@ class StepTransaction(Struct):
             )
         ignored = None
         if not again and not self.approval.must_ask():
-            # it may take seconds, in which the user can change the mode
+            # this may take seconds, in which the mode may change
             ignored = await self._begin_change(changes)
         answer = await self._answer(changes, call, again=again)
         answer_for_model = ""
@@ -219,7 +216,7 @@ class StepTransaction(Struct):
         if ignored is None or answer is not None:
             ignored = await self._begin_change(changes)
         with self.ledger.writing(self.attempt, changes, ignored, call):
-            # the answer may have taken hours: each file is compared again
+            # the answer may have taken hours, so files are compared again
             changes.apply(self.root)
         self._note_written(changes, altered)
         return changes, answer_for_model
@@ -233,9 +230,8 @@ class StepTransaction(Struct):
     async def _answer(
         self, changes: ChangeSet, call: int | None, *, again: bool
     ) -> ReviewOutcome | None:
-        """Return the user's answer about changes, which may be from before an
-        interruption. None if no question is needed. Raises `NotApproved` if the user
-        refuses all without a reason.
+        """Return the user's answer, perhaps from before an interruption. None if no
+        question is needed. Raises `NotApproved` for a refusal without a reason.
         """
         answers, proposed = self.attempt.answers, proposal_digest(changes)
         answer = answers.find(call, proposed, changes, self.step.number)
@@ -279,13 +275,11 @@ class StepTransaction(Struct):
         )
 
     async def begin(self, touched: Sequence[str] = ()) -> None:
-        """Take the checkpoint before the attempt, once. `touched` are files that will
-        be written.
-        """
+        """Take the first checkpoint, once. `touched` will be written."""
         if self.is_begun:
             return
         self.emit(CheckpointStarted(self.step.number))
-        # commands and checks may change declared files that git ignores
+        # commands and checks may change ignored declared files
         declared = await asyncio.to_thread(self._declared_paths)
         await self.ledger.begin(self.attempt, (*declared, *touched))
         self.is_begun = True
@@ -293,9 +287,7 @@ class StepTransaction(Struct):
             self.emit(notice)
 
     async def _begin_change(self, changes: ChangeSet) -> frozenset[str]:
-        """Raises `ReplyRefused` for a large ignored file that the step does not
-        declare.
-        """
+        """Raises `ReplyRefused` for a large ignored file that is not declared."""
         touched = changes.touched
         was_begun = self.is_begun
         await self.begin(touched)
@@ -321,15 +313,13 @@ class StepTransaction(Struct):
         return ignored
 
     def start_command(self, by: str, call: int | None = None) -> States:
-        """Enter that a command of a tool's call or, without `call`, a check starts.
-        Returns the states of the step's files.
+        """Enter the start of a command or, without `call`, a check. Returns the states
+        of the step's files.
         """
         return self.ledger.start(self.attempt, by, self._declared_paths(), call=call)
 
     def _declared_paths(self) -> frozenset[str]:
-        """Return the files that the step declares, with links in their folders
-        resolved.
-        """
+        """Links in folders are resolved."""
         paths = self.declared.usable_paths()
         return frozenset(without_links(self.root, path) for path in paths)
 
@@ -338,9 +328,7 @@ class StepTransaction(Struct):
         return lambda path: path in paths or self.declared.covers(path)
 
     async def take_over_from_check(self, states: States, by: str) -> None:
-        """Enter what the checks changed. Changes of the step's files belong to the
-        step.
-        """
+        """Enter the checks' changes. Those to the step's files belong to the step."""
         await self._enter_after_command(states, by)
 
     async def _enter_after_command(
@@ -350,8 +338,8 @@ class StepTransaction(Struct):
         call: int | None = None,
         ignored: Sequence[str] = (),
     ) -> LedgerEntry:
-        """See `Ledger.enter_after_command`. If the record was removed, what the attempt
-        wrote is entered once more, so that it can be undone.
+        """See `Ledger.enter_after_command`. If the record was removed, the attempt's
+        changes are entered again, so that they can be undone.
         """
         owns = self._find_declared()
         try:
@@ -369,9 +357,9 @@ class StepTransaction(Struct):
     async def take_over_from_command(
         self, states: States, by: str, call: int, ignored: Sequence[str]
     ) -> None:
-        """Enter what a command changed. Changes of the step's files belong to the step;
-        the model has not seen them, so its knowledge of these files is out of date.
-        `ignored` are ignored files that the command changed.
+        """Enter a command's changes. Those to the step's files belong to the step; the
+        model's knowledge of these is then outdated. `ignored` are ignored files that it
+        changed.
         """
         entry = await self._enter_after_command(states, by, call, ignored)
         self._take_over_changes(entry.changes)
@@ -383,8 +371,8 @@ class StepTransaction(Struct):
             self.emit(Notice(text, kind=NoticeKind.CHANGED_BESIDE))
 
     async def redo_command(self, entry: LedgerEntry) -> None:
-        """Write a command's changes of the step's files again. Raises `ReplyRefused` if
-        one of the files has changed since.
+        """Repeat a command's changes to the step's files. Raises `ReplyRefused` if one
+        has changed since.
         """
         await self.begin([change.path for change in entry.changes])
         changes = await to_its_end(
@@ -406,12 +394,12 @@ class StepTransaction(Struct):
                 self._note_change(change.path, before)
 
     async def save_diff(self) -> None:
-        """Save the attempt's changes as a diff for people."""
+        """Save the attempt's changes as a diff, for the user."""
         if self.attempt.side is None:
             self.attempt.save_diff(await self.ledger.diff([self.attempt]))
 
     def discard_work(self) -> None:
-        """Restore the written files, and forget what the model has seen."""
+        """Restore written files, and forget what the model has seen."""
         Restorer(self.root, [self.attempt]).restore()
         self._made.clear()
         self._seen.clear()
@@ -441,7 +429,7 @@ class StepTransaction(Struct):
         else:
             self._made[change.path] = replace(change, before=first.before)
         is_known = before is None or self._seen.get(path) == digest(before)
-        # a model that changed a part of a file has not seen the rest
+        # a partial change does not show the model the rest
         if not is_known and after is not None:
             return
         self._seen[path] = digest(after)
@@ -453,7 +441,7 @@ class StepTransaction(Struct):
 
     def _note_change(self, path: str, before: bytes | None) -> None:
         shown = self.attempt.shown
-        # the edits of a saved reply are matched again, or refused
+        # a saved reply's edits are matched again, or refused
         is_needed = self.call_by_call or self.attempt.side is None
         if shown is not None and path not in shown.all_files and is_needed:
             changed = {**shown.changed, path: digest(before)}

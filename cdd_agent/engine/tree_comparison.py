@@ -1,5 +1,5 @@
-"""A check that fails in a run's own tree because the tree lacks files that git does not
-have. It is reported before the model is asked: no change of the code would help.
+"""Detects checks that fail because a run's separate tree lacks files that git does not
+have. This is reported before the model is asked: no code change would help.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from cdd_agent.verification.check_run import CheckRun, run_check
 from cdd_agent.verification.outcomes import Result
 
 JudgeAgain = Callable[[CommandRunner], Check | None]
-"""Returns the same check as another runner would start it."""
+"""Returns the check as another runner would start it."""
 
 
 class LacksFiles(BadInput):
-    """Tests need files that the run's own tree does not have."""
+    """Tests need files that the run's tree lacks."""
 
     refusal = Refusal.CHECK_UNUSABLE
 
@@ -43,8 +43,8 @@ class LacksFiles(BadInput):
 
 
 class TreeComparison(Struct, frozen=True):
-    """Tries checks in copies of a run's own tree, with and without the files that only
-    the user's tree has.
+    """Tries checks in copies of a run's tree, with and without the user's other
+    files.
     """
 
     commands: CommandRunner
@@ -54,15 +54,15 @@ class TreeComparison(Struct, frozen=True):
 
     @property
     def is_needed(self) -> bool:
-        """True if the project's tree is a run's own one that lacks files."""
+        """True if the project is a run's separate tree that lacks files."""
         return bool(load_tree_needs(self.commands.root).missing)
 
     async def expect_files_for(
         self, command: str, again: JudgeAgain, run: CheckRun | None = None
     ) -> None:
-        """Raise `LacksFiles` if a check fails in the run's tree, and would not fail if
-        the tree had the user's ignored files and submodules. `run` is its result in the
-        tree; without one it runs in the copy first. `again` makes the check there.
+        """Raise `LacksFiles` if a check fails in the run's tree, but not with the
+        user's ignored files and submodules. `run` is the result in the tree; by default
+        the check runs in the copy first. `again` makes the check there.
         """
         needs = load_tree_needs(self.commands.root)
         if not needs.missing or (run is not None and not _has_failed(run)):

@@ -1,4 +1,4 @@
-"""Undo and redo of steps, by the ledger. An undo that is killed is finished at the next
+"""Undo and redo of steps, by the ledger. A killed undo is finished at the next
 start.
 """
 
@@ -27,7 +27,7 @@ from cdd_agent.tickets.state import NO_FILES, StepExecution, Undo, match_state
 
 
 class NotCarriedOut(BadInput):
-    """The step to undo or show was never carried out."""
+    """The step was never carried out."""
 
     refusal = Refusal.CANNOT_UNDO
 
@@ -37,7 +37,7 @@ class NotCarriedOut(BadInput):
 
 
 class ChangesUnknown(BadInput):
-    """The record of the step to undo is not on this computer. Nothing was undone."""
+    """The step's record is not on this computer. Nothing was undone."""
 
     refusal = Refusal.CANNOT_UNDO
 
@@ -50,9 +50,7 @@ class ChangesUnknown(BadInput):
 
 
 class Undoing(Struct, frozen=True):
-    """Undo, redo and diff of a recovered run (`Engine.recover`), with no undo under
-    way.
-    """
+    """For a recovered run (`Engine.recover`) without an undo under way."""
 
     run: Run
 
@@ -72,8 +70,8 @@ class Undoing(Struct, frozen=True):
         await self.finish()
 
     def _steps_from(self, number: int | None) -> Sequence[StepExecution]:
-        """Return the steps that an undo covers: this step, or the last one, and those
-        carried out after it. Raises `NotCarriedOut` or `ChangesUnknown`.
+        """Return this step, or the last, and all later ones. Raises `NotCarriedOut` or
+        `ChangesUnknown`.
         """
         ended = self.run.state.ended_steps()
         steps = ended[ended.index(self._carried_out(number, ended)) :]
@@ -83,9 +81,7 @@ class Undoing(Struct, frozen=True):
         return steps
 
     async def preview(self, number: int) -> UndoPreview:
-        """Return the effect that an undo of this step would have now. Raises as `undo`
-        does.
-        """
+        """Return what an undo would do now. Raises as `undo`."""
         run = self.run
         steps = self._steps_from(number)
         restorer = run.restorer(*steps)
@@ -124,8 +120,8 @@ class Undoing(Struct, frozen=True):
         await self.finish()
 
     async def diff(self, number: int | None = None) -> None:
-        """Show the changes of a step, or of the last one. Raises `BadInput` for a step
-        that was not carried out.
+        """Show the changes of a step (default: the last). Raises `BadInput` if it did
+        not run.
         """
         ended = self.run.state.ended_steps()
         if number is None and not ended:
@@ -145,8 +141,8 @@ class Undoing(Struct, frozen=True):
         )
 
     async def finish(self) -> None:
-        """Carry out the undo or redo that is noted in the run's record, if there is
-        one. After a kill this happens a second time, which is harmless.
+        """Finish the recorded undo or redo, if any. Harmless when repeated after a
+        kill.
         """
         run = self.run
         noted = run.record.going_back
@@ -170,8 +166,7 @@ class Undoing(Struct, frozen=True):
         entry = await to_its_end(partial(enter_undo, restorer, file, undo), name="undo")
         back = await to_its_end(partial(carry_out_undo, restorer, entry), name="undo")
         run.save(run.state.undo(steps, undo))
-        # files that the user edited are named: they were kept, or an undo restores them
-        # only to that edit
+        # name files that the user edited: they were kept, or an undo stops at the edit
         net = run.ledger.net(attempts)
         edited = tuple(
             path for path in sorted(net.edited & net.paths) if path not in back.kept
@@ -207,8 +202,8 @@ class Undoing(Struct, frozen=True):
         )
 
     async def report_other_changes(self, step: StepExecution) -> None:
-        """Report which other files changed while the commands and checks of a restored
-        step ran: they may be the user's. Nothing depends on it, so errors are ignored.
+        """Report other files that changed while a restored step's commands and checks
+        ran: they may be the user's. Errors are ignored, because nothing depends on it.
         """
         others: tuple[str, ...] = ()
         with suppress(CddError):
@@ -224,9 +219,7 @@ class Undoing(Struct, frozen=True):
     def _carried_out(
         self, number: int | None, ended: Sequence[StepExecution]
     ) -> StepExecution:
-        """Return the step of this number, or the last one. `ended` are the steps that
-        were carried out, in order.
-        """
+        """Return the step of this number, or the last. `ended` is in order."""
         if number is None:
             return ended[-1]
         for step in ended:

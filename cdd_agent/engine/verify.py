@@ -1,8 +1,8 @@
-"""Verify a ticket again: run the checks of its completed steps on the current files,
-and find what no longer holds.
+"""Verifies a ticket again: runs completed steps' checks on the current files, and finds
+what no longer holds.
 
-The checks run in a private tree, each distinct command once. The plan, the state and
-the run's record are only read, without the ticket's lock.
+Checks run in a private tree, each distinct command once. Plan, state and record are
+only read, without the ticket's lock.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ from cdd_agent.verification.verdict import CheckResult, judge_check
 
 
 class Subject(Struct, frozen=True):
-    """The saved run that is verified."""
+    """The saved run to verify."""
 
     plan: ImplementationPlan
     state: ExecutionState
     record: RunRecord
     criteria: tuple[str, ...] = ()
-    """The acceptance criteria of the current spec."""
+    """From the current spec."""
 
     @property
     def completed(self) -> list[PlanStep]:
@@ -85,7 +85,7 @@ class Subject(Struct, frozen=True):
 
     @property
     def files(self) -> list[str]:
-        """The files that the steps made."""
+        """Files that the steps made."""
         names: dict[str, None] = {}
         for step in self.completed:
             entry = self.state.step(step.number)
@@ -96,8 +96,8 @@ class Subject(Struct, frozen=True):
 async def permit_checks(
     checks: Iterable[Check], commands: CommandRunner, emit: Emit
 ) -> None:
-    """Ask the user about each distinct check that needs approval. Raises `NotApproved`
-    if one is refused.
+    """Ask about each distinct check that needs approval. Raises `NotApproved` if one is
+    refused.
     """
     for shown, check in {check.shown: check for check in checks}.items():
         if not commands.must_ask(check.command):
@@ -117,19 +117,18 @@ class _PlannedCheck(Struct, frozen=True):
 
 
 class Verifier(Struct, frozen=True):
-    """Runs the checks of completed steps again."""
+    """Runs completed steps' checks again."""
 
     commands: CommandRunner
-    """Runs commands in the project. `verify` runs them in a copy."""
+    """For the project; `verify` uses a copy."""
     test_command: str | None
     limit: float
     """Seconds for a check."""
     emit: Emit
 
     async def verify(self, subject: Subject) -> VerifyFinished:
-        """Verify the completed steps, and emit and return the result. Raises `BadInput`
-        if no step is completed, `NotApproved` for a check that the user must approve
-        and does not, and `GitUnusable`.
+        """Emit and return the result. Raises `BadInput` if no step is completed,
+        `NotApproved` if the user refuses a check, and `GitUnusable`.
         """
         slug, completed = subject.state.ticket_slug, subject.require_completed()
         if is_other_at_work(subject.record.folder):
@@ -157,9 +156,7 @@ class Verifier(Struct, frozen=True):
     def _plan_checks(
         self, steps: Sequence[PlanStep], commands: CommandRunner
     ) -> dict[str, _PlannedCheck]:
-        """Return each distinct check, by its command, in the order of the steps. Raises
-        `BadInput`.
-        """
+        """Return distinct checks by command, in step order. Raises `BadInput`."""
         planned: dict[str, _PlannedCheck] = {}
         for step in steps:
             for check in checks_for(step, self.test_command, commands):
@@ -267,8 +264,8 @@ class _Findings(Struct, frozen=True):
         )
 
     def _has_check(self, step: PlanStep, passed: set[str]) -> bool:
-        """True if a check of the step ran: one with tests, if its tests have `passed`
-        before. The check may be another one than before.
+        """True if a check of the step ran, with tests if any had `passed`. It may
+        differ from the earlier check.
         """
         results = [
             self.results[shown]
@@ -280,8 +277,8 @@ class _Findings(Struct, frozen=True):
         return any(each.run.has_tests or each.has_failed for each in results)
 
     def _failed_checks(self, step: PlanStep, passed: set[str]) -> list[str]:
-        """Return the checks of a step that fail for another reason than single tests. A
-        step whose checks reported no tests is judged by the exit code.
+        """Return checks that fail for other reasons than single tests. Without reported
+        tests, the exit code decides.
         """
         return [
             shown
@@ -293,8 +290,8 @@ class _Findings(Struct, frozen=True):
 
 
 def _places(test: str) -> set[str]:
-    """Return a test and everything that contains it: its class, file and folders. One
-    of these fails if it cannot be collected.
+    """Return a test with its class, file and folders: if it cannot be collected, one of
+    these fails.
     """
     return {test, *TestId.parse(test).places()}
 

@@ -1,8 +1,6 @@
-"""The whereabouts of a run that travels between copies of a project, as this copy knows
-them.
+"""The place of a travelling run, as this copy of the project knows it.
 
-They are a file in the run's record, private to this copy. A run that never travelled
-has no such file, and is here.
+A private file in the run's record. A run that never travelled has none, and is here.
 """
 
 from __future__ import annotations
@@ -26,14 +24,12 @@ from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 
 MARGIN = timedelta(minutes=5)
-"""The largest error of a computer's clock that is expected."""
+"""Largest expected error of a computer's clock."""
 CAME_BACK = "cluster.json"
-"""The file in a run's record that says that files may have come back from another
-machine.
-"""
+"""In a run's record: files may have come from another machine."""
 _NAME, _OWN_TREE = "whereabouts.json", "tree.json"
 TREE = "tree"
-"""The folder of a run's own tree, in its record."""
+"""The folder of a run's separate tree, in its record."""
 
 
 class RunElsewhere(BadInput):
@@ -44,39 +40,39 @@ class RunElsewhere(BadInput):
 
 class Phase(StrEnum):
     HERE = "here"
-    """It was pulled, and this copy has its lease."""
+    """Pulled, with this copy's lease."""
     LEAVING = "leaving"
-    """A push began and may have arrived."""
+    """A push began, and may have arrived."""
     AWAY = "away"
-    """It was pushed."""
+    """Pushed."""
     ARRIVING = "arriving"
-    """A pull began. Files of the run and the project may be written in part."""
+    """A pull began. Files may be written in part."""
 
 
 class Whereabouts(JsonFile, frozen=True):
-    """What this copy knows of a run that travels."""
+    """This copy's knowledge of a travelling run."""
 
     phase: Phase
     remote: str
-    """The remote's name or address at the last push or pull."""
+    """Name or address at the last push or pull."""
     holder: str
-    """The id of this copy at that time, see `copy_id`."""
+    """This copy's id at that time, see `copy_id`."""
     tip: str | None
     """The last known commit of the run's reference."""
     content: str | None = None
-    """The commit with this copy's version of the run. While it is leaving: the commit
-    that was sent.
+    """The commit with this copy's version of the run; while leaving, the commit that
+    was sent.
     """
     until: Moment | None = None
     """The end of this copy's lease."""
     project: str | None = None
-    """The tree of the project's files at the last push or pull."""
+    """Tree of the project's files at the last push or pull."""
     project_form: int = 1
-    """The form of that tree, as in `Checkpoint`."""
+    """The tree's form, as in `Checkpoint`."""
     left_out: tuple[str, ...] = ()
-    """Files of this copy that did not travel with the last push, from the root."""
+    """Files, from the root, that did not travel with the last push."""
     ticket: dict[str, str] = field(default_factory=dict)
-    """The digests of the ticket's files at the last push or pull, by name."""
+    """Name → digest of the ticket's files at the last push or pull."""
 
     @property
     def shown(self) -> str:
@@ -123,26 +119,24 @@ class Whereabouts(JsonFile, frozen=True):
 
 
 class OwnTreeMade(JsonFile, frozen=True):
-    """The separate tree of a run. It exists until the run has landed."""
+    """A run's separate tree, until it has landed."""
 
     branch: str
     base: str
     prefix: str = ""
-    """The project's folder in the repository; empty if it is the top folder."""
+    """The project's folder in the repository; empty for the top folder."""
     is_made: bool = False
     landing: str | None = None
     """The commit that the user's branch moves to."""
     landing_of: str | None = None
-    """The commit of the run's branch that `landing` contains."""
+    """The run's commit that `landing` contains."""
 
     def keep(self, record: Path) -> None:
         self.save(record / _OWN_TREE)
 
 
 def load_own_tree(record: Path) -> OwnTreeMade | None:
-    """Load the separate tree of the run with this record; None if it has none. Raises
-    `Damaged`.
-    """
+    """None if the run has no separate tree. Raises `Damaged`."""
     return OwnTreeMade.load(record / _OWN_TREE)
 
 
@@ -151,8 +145,8 @@ def forget_own_tree(record: Path) -> None:
 
 
 def in_its_tree(ticket: Ticket) -> Ticket:
-    """Return the ticket in the run's separate tree, or the given one if there is no
-    such tree. The run's record and state are below its `root`. Raises `Damaged`.
+    """Return the ticket in the run's separate tree, if any, with record and state below
+    its `root`. Raises `Damaged`.
     """
     record = ticket.record
     made = load_own_tree(record)
@@ -164,8 +158,8 @@ def in_its_tree(ticket: Ticket) -> Ticket:
 
 
 def where_in_short(record: Path) -> str:
-    """Return where a run continues, in a few words for a list; empty if it does so in
-    the user's files. Raises `Damaged`.
+    """Return where a run continues, for a list; empty if in the user's files. Raises
+    `Damaged`.
     """
     if load_own_tree(record) is not None:
         return "in its own tree"
@@ -178,9 +172,7 @@ def where_in_short(record: Path) -> str:
 
 
 def how_to_hand_back(record: Path) -> str:
-    """Return how to let others take a run that was pulled; empty if they can take it
-    already.
-    """
+    """Return how to let others take a pulled run; empty if they already can."""
     whereabouts = load_whereabouts(record)
     if (
         whereabouts is None
@@ -196,15 +188,13 @@ def how_to_hand_back(record: Path) -> str:
 
 
 def load_whereabouts(record: Path) -> Whereabouts | None:
-    """Load the whereabouts of the run with this record; None if it never travelled.
-    Raises `Damaged`.
-    """
+    """None if the run never travelled. Raises `Damaged`."""
     return Whereabouts.load(record / _NAME)
 
 
 def expect_here(root: Path, record: Path, now: datetime) -> None:
-    """Raise `RunElsewhere` if the run with this record was pushed, its lease is over,
-    or it has a separate tree.
+    """Raise `RunElsewhere` if the run was pushed, its lease is over, or it has a
+    separate tree.
     """
     slug = record.name
     tree = load_own_tree(record)
@@ -220,9 +210,7 @@ def expect_here(root: Path, record: Path, now: datetime) -> None:
 
 
 def expect_arrived(record: Path) -> None:
-    """Raise `RunElsewhere` if a pull of the run was interrupted: its files may be
-    written in part.
-    """
+    """Raise `RunElsewhere` after an interrupted pull: files may be written in part."""
     whereabouts = load_whereabouts(record)
     if whereabouts is not None and whereabouts.phase is Phase.ARRIVING:
         whereabouts.expect_here(record.name, whereabouts.holder, datetime.now(UTC))
@@ -237,8 +225,8 @@ def save_whereabouts(record: Path, whereabouts: Whereabouts | None) -> None:
 
 
 def copy_id(root: Path) -> str:
-    """Return the id of this copy of a project in leases. Each folder of each machine
-    has a different one. Raises `BadInput`.
+    """Return this copy's id for leases, unique to folder and machine. Raises
+    `BadInput`.
     """
     machine = _machine_id(root).decode(errors="replace")
     return hashlib.sha256(
@@ -247,10 +235,10 @@ def copy_id(root: Path) -> str:
 
 
 def _machine_id(root: Path) -> bytes:
-    """Return a random id of this machine, created on first use.
+    """Return this machine's random id, created on first use.
 
-    It is in the user's state folder. A user without a writable home has it with the
-    project's runs. Raises `BadInput` if neither folder is writable.
+    It is in the user's state folder or, if not writable, with the project's runs.
+    Raises `BadInput` if neither is writable.
     """
     files = [root / ".cdd" / "runs" / "machine"]
     folder = state_folder()
@@ -270,7 +258,7 @@ def _machine_id(root: Path) -> bytes:
 
 
 def _create_once(file: Path, data: bytes) -> bytes:
-    """Return the file's content, which is `data` unless another process was faster."""
+    """Return the content: `data`, unless another process was faster."""
     with suppress(FileExistsError):
         create_exclusive(file, data, 0o600)
     return read_bytes(file) or b""

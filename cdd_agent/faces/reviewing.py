@@ -19,6 +19,7 @@ from cdd_agent.changes.review import FileReview, Review
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.question_events import Choice, Proposal
 from cdd_agent.frontend import Decision
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.editor import copies, editor_argv, read_back
 from cdd_agent.process.run import run_in_foreground
 from cdd_agent.refusals.kinds import Refusal
@@ -36,7 +37,7 @@ YES, NO, FILES, HUNKS, EDIT, ALL, BACK, QUIT = (
     "quit",
 )
 
-_LINE = re.compile(r"(\w+)(?:[\s,:]\s*(.*))?", re.DOTALL)
+_LINE = Pattern(r"(\w+)(?:[\s,:]\s*(.*))?", re.DOTALL)
 
 
 class Stage(Enum):

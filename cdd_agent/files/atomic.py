@@ -4,7 +4,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -14,12 +13,13 @@ from typing import BinaryIO
 import psutil
 
 from cdd_agent.errors import BadInput
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 _IGNORE = (
     "# Runs are this machine's own; the config and the templates are shared.\nruns/\n"
 )
-_LEFTOVER = re.compile(r"\.cdd-[0-9a-f]{12}-([0-9]+)-[0-9a-f]{8}\.tmp")
+_LEFTOVER = Pattern(r"\.cdd-[0-9a-f]{12}-([0-9]+)-[0-9a-f]{8}\.tmp")
 _being_written = set[Path]()
 """The temporary files of this process."""
 
@@ -268,7 +268,6 @@ def digest(data: bytes | None) -> str | None:
 def _temporary_file(
     target: Path, chunks: Iterable[bytes], shown: Path, mode: int = 0o666
 ) -> Iterator[Path]:
-    """Write a file that the block moves to `target`."""
     with _temporary_name(target, shown) as temporary:
         _write_synced(temporary, chunks, mode)
         yield temporary
@@ -312,7 +311,6 @@ def _is_being_written(temporary: Path, pid: int) -> bool:
 
 
 def _write_synced(path: Path, chunks: Iterable[bytes], mode: int = 0o666) -> None:
-    """Write a new file, or leave none."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, mode)
     try:

@@ -6,7 +6,6 @@ https://git-scm.com/docs/gitattributes (`working-tree-encoding`, `encoding`). Nu
 ranges (`{1..3}`) and attribute macros are not supported.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -14,21 +13,20 @@ from msgspec import Struct
 
 from cdd_agent.files.globs import PatternRefused, compile_glob, expand
 from cdd_agent.files.regular_files import read_small
+from cdd_agent.pattern import Pattern
 
 _LARGEST = 200_000
 """Bytes of a declaration file to read."""
 _LONGEST_PATTERN = 1_000
 _MOST_PATTERNS = 500
 """Maximum number of patterns per file, with each alternative counted."""
-_SECTION = re.compile(r"\[(?P<pattern>[^\n]+)\]")
-_SETTING = re.compile(r"(?P<key>[\w-]+)[ \t]*[:=][ \t]*(?P<value>[^\s#;]*)")
-_ATTRIBUTES = re.compile(r'(?:"(?P<quoted>[^"]*)"|(?P<bare>\S+))\s+(?P<attributes>.*)')
-_ENCODING = re.compile(r"(?:^|\s)(?:working-tree-encoding|encoding)=(?P<name>\S+)")
+_SECTION = Pattern(r"\[(?P<pattern>[^\n]+)\]")
+_SETTING = Pattern(r"(?P<key>[\w-]+)[ \t]*[:=][ \t]*(?P<value>[^\s#;]*)")
+_ATTRIBUTES = Pattern(r'(?:"(?P<quoted>[^"]*)"|(?P<bare>\S+))\s+(?P<attributes>.*)')
+_ENCODING = Pattern(r"(?:^|\s)(?:working-tree-encoding|encoding)=(?P<name>\S+)")
 
 
 class _Rule(Struct, frozen=True):
-    """The files of a folder that match a pattern have this charset."""
-
     folder: Path
     is_path: bool
     """True if the patterns match the path relative to the folder, false for the name
@@ -153,7 +151,6 @@ def _settings(editorconfig: str) -> Iterator[_Setting]:
 
 
 def _attributes(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the patterns of `.gitattributes` with their charsets."""
     for line in text.splitlines():
         attributes = _ATTRIBUTES.fullmatch(line.strip())
         if attributes is None or line.lstrip().startswith("#"):

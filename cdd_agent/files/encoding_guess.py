@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import pairwise
 
+from cdd_agent.pattern import Pattern
+
 _EAST_ASIAN = ("cp932", "euc_jp", "gbk", "gb18030", "big5", "cp949")
 """Encodings in which most characters have two bytes."""
 CANDIDATES = (
@@ -23,7 +25,7 @@ CANDIDATES = (
 """The encodings to guess from, most common first."""
 _SAMPLE = 4_000
 """Bytes of the sample that decides a guess."""
-_BETWEEN_WORDS = re.compile(rb"[\x00-\x2f:-?]+")
+_BETWEEN_WORDS = Pattern(rb"[\x00-\x2f:-?]+")
 """Bytes that are in no two-byte character."""
 _LETTERS = {
     "German": "üäöß",
@@ -61,13 +63,13 @@ _STRANGE = math.log(0.000_01)
 
 _SCRIPTS = {"LATIN", "CYRILLIC", "GREEK"}
 """Scripts that a word does not mix."""
-_WORD = re.compile(r"[^\W\d_]+")
-_INNER_SIGN = re.compile(r"(?<=[^\W\d_])[^\s\x00-\x7f](?=[^\W\d_])")
+_WORD = Pattern(r"[^\W\d_]+")
+_INNER_SIGN = Pattern(r"(?<=[^\W\d_])[^\s\x00-\x7f](?=[^\W\d_])")
 _USUAL_INNER_SIGNS = frozenset("’‘‐‑–—·…\xad")
 """Signs that may be between two letters."""
-_ACCENTED_RUN = re.compile(r"[^\W\d_\x00-\x7f]{4,}")
+_ACCENTED_RUN = Pattern(r"[^\W\d_\x00-\x7f]{4,}")
 """More consecutive non-ASCII letters than a word in Latin script has."""
-_NOT_WIDE = re.compile(
+_NOT_WIDE = Pattern(
     "(?<![^\\x00-\\x7f])[^\\x00-\\x7f](?![^\\x00-\\x7f])|[\uff61-\uff9f]"
 )
 """Rare characters in East Asian text: alone among ASCII, or of half width."""

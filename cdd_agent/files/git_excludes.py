@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cdd_agent.files.regular_files import read_small
+from cdd_agent.pattern import Pattern
 from cdd_agent.settings.user_folders import git_config_folder, home_folder
 
 _LARGEST = 100_000
 """Bytes of a settings file to read."""
 _DEEPEST = 5
 """Maximum depth of includes."""
-_SECTION = re.compile(r"\s*\[\s*([\w.-]+)[^\]]*\](.*)")
-_SETTING = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)")
-_VALUE = re.compile(r'(?:"(?:[^"\\]|\\.)*"|[^#;"])*')
+_SECTION = Pattern(r"\s*\[\s*([\w.-]+)[^\]]*\](.*)")
+_SETTING = Pattern(r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)")
+_VALUE = Pattern(r'(?:"(?:[^"\\]|\\.)*"|[^#;"])*')
 _PATHS = {("core", "excludesfile"), ("include", "path")}
 
 
@@ -55,7 +56,6 @@ def _find_excludes(settings: Path, depth: int) -> Iterator[Path]:
 
 
 def _read_paths(settings: Path) -> Iterator[tuple[str, str]]:
-    """Yield the settings of `_PATHS` in order."""
     section = ""
     for line in read_small(settings, _LARGEST).splitlines():
         rest = line

@@ -10,19 +10,20 @@ from pathlib import Path, PurePosixPath
 from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import confine
 from cdd_agent.files.spelling import compose
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 _MAX_ALTERNATIVES = 100
-_ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_WILDCARD = re.compile(r"[*?\[\\]")
+_ALTERNATIVES = Pattern(r"\{([^{}]*,[^{}]*)\}")
+_WILDCARD = Pattern(r"[*?\[\\]")
 _ITEM = r"\[:[^\]]*:\]|\\.|[^\\]"
 """A class such as `[:space:]`, or a character."""
-_SIGN = re.compile(
+_SIGN = Pattern(
     rf"\[(?P<negation>[!^]?+)(?P<members>(?>{_ITEM})(?:(?!\])(?>{_ITEM}))*)\]"
     r"|\\(?P<escaped>.)|(?P<plain>[^\\\[])",
     re.DOTALL,
 )
-_MEMBER = re.compile(
+_MEMBER = Pattern(
     r"\[:(?P<name>[^\]]*):\]|\\?(?P<first>.)(?:-\\?(?P<last>.))?", re.DOTALL
 )
 _CLASSES = {
@@ -62,7 +63,6 @@ class Glob:
         is_plain = re.compile(r"[^*?\[]+").fullmatch
         folders = ["/".join(takewhile(is_plain, path.parts[:-1])) for path in paths]
         self.folder = PurePosixPath(posixpath.commonpath(folders))
-        """The folder of all matches."""
 
     def matches(self, path: str) -> bool:
         composed = compose(path)

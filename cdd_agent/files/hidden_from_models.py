@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from cdd_agent.files.ignore_lists import READ_NAMES, FolderLists, read_lists_above
 from cdd_agent.files.regular_files import read_beginning
+from cdd_agent.pattern import Pattern
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md", "CDD.md")
 """Files for models. The user's private git excludes do not hide them."""
@@ -22,7 +23,7 @@ _PRIVATE_KEY = "it holds a private key"
 _SERVICE_ACCOUNT = "it holds the key of a service account"
 _ACCESS = "it holds a password or a token"
 _STEP_RECORD = "it holds former contents of files"
-_STEP_RECORDS = re.compile(
+_STEP_RECORDS = Pattern(
     r"\.cdd/runs/(?:\.changes/)?[^/]+/(?:earlier-[^/]+/)?"
     r"(?:step-.*|(?:versions|contents|kept)/.*)"
 )
@@ -33,7 +34,7 @@ LARGEST_SEARCHED = 1_000_000
 _ENDINGS = "json|ya?ml|toml|ini|cfg|conf|properties|xml|txt|csv"
 _WORDS = r"(?:[._-][\w.-]*)?"
 """Text before an ending, such as `.production`."""
-_STORES = re.compile(
+_STORES = Pattern(
     # environment files
     r"[.#]?\.env(?:rc)?(?:[._~#-].*|\d*)|.*\.env"
     r"|\.dev\.vars(?:\..*)?|\.secrets?(?!\.baseline$)(?:\..*)?"
@@ -48,15 +49,14 @@ _STORES = re.compile(
     # variables and state of Terraform
     r"|.*\.tfvars(?:\.json)?|.*\.tfstate(?:\..*)?"
 )
-"""Names of secret files."""
-_PROGRAMS = re.compile(
+_PROGRAMS = Pattern(
     r"(?:^|/)\.(?:aws/(?:credentials|config|(?:sso|cli)/cache/.*)|azure/[^/]+|config/gcloud/.*"
     r"|config/gh/hosts\.yml|docker/config\.json|kube/config|m2/settings\.xml"
     r"|gradle/gradle\.properties|(?:gem|cargo)/credentials(?:\.toml)?"
     r"|git/config|vscode/sftp\.json|kaggle/kaggle\.json|gnupg/.*"
     r"|ssh/(?!config$|known_hosts|authorized_keys)[^/]+(?<!\.pub))$"
 )
-_USUAL = re.compile(
+_USUAL = Pattern(
     # keys
     r".*\.(?:pem|key|p8|p12|pkcs12|pfx|ppk|jks|bks|keystore|kdbx?|agekey|ovpn)"
     r"|(?:[\w-]*[_-])?id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:[_-][\w-]+)?"
@@ -83,25 +83,25 @@ _CODE = frozenset(
     )
 )
 """Endings of files whose name never makes them secret."""
-_TEMPLATE = re.compile(
+_TEMPLATE = Pattern(
     r"(?:^|[._-])(?:examples?|samples?|templates?|tmpl|tpl|dist|dummy|fake|schema)"
     r"(?:[._-]|$)"
 )
 """Parts of names of example files."""
-_FIXTURES = re.compile(
+_FIXTURES = Pattern(
     r"(?:^|/)(?:tests?|testing|test[_-]?data|testsuite|e2e|specs?|fixtures?|mocks?"
     r"|__(?:fixtures|tests|mocks)__)/"
 )
 """Folders with invented keys."""
-_TRANSLATIONS = re.compile(
+_TRANSLATIONS = Pattern(
     r"(?:^|/)(?:locales?|i18n|l10n|intl|lang|languages|translations|messages)/"
 )
 """Folders of texts about passwords."""
-_PUBLIC = re.compile(
+_PUBLIC = Pattern(
     r"(?:.*[._-])?(?:public|pub|certs?|certificates?|ca|cacerts?|(?:full)?chain)"
     r"(?:[._-].*)?\.pem"
 )
-_COPY = re.compile(
+_COPY = Pattern(
     r"#(?P<locked>.+)#|(?P<copied>.+?)(?:~|\.(?:bak|backup|old|orig|save|rej))"
     r"|\.(?P<edited>.+)\.sw[opx]"
 )
@@ -111,10 +111,10 @@ _COPY_ENDINGS = (
     *(".swo", ".swp", ".swx"),
 )
 """Testing these first is faster."""
-_PROCESS_VARIABLES = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?environ")
-_ENCRYPTED = re.compile(r"(?:^|/)(?:sealed|encrypted)[_-]?secrets?\b|\.enc(?:\.\w+)?$")
+_PROCESS_VARIABLES = Pattern(r"/proc/[^/]+/(?:task/[^/]+/)?environ")
+_ENCRYPTED = Pattern(r"(?:^|/)(?:sealed|encrypted)[_-]?secrets?\b|\.enc(?:\.\w+)?$")
 
-_KEY_TEXT = re.compile(
+_KEY_TEXT = Pattern(
     rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
     # the end of the line in texts, JSON, YAML and code
     rb"(?:\\[nr]|[\s\"'+,>|#*-])*"
@@ -124,13 +124,13 @@ _KEY_TEXT = re.compile(
     rb"|^PrivateKey[ \t]*=[ \t]*[A-Za-z0-9+/]{43}=",
     re.MULTILINE,
 )
-_SERVICE_TEXT = re.compile(rb'"type"\s*:\s*"service_account"')
+_SERVICE_TEXT = Pattern(rb'"type"\s*:\s*"service_account"')
 _KEY_WORDS = (b"PRIVATE KEY", b"private_key", b"Private", b"SECRET-KEY")
 """Searching for these first is faster."""
 _ACCESS_TEXTS = {
-    ".yarnrc.yml": re.compile(rb"npmAuth(?:Token|Ident):[ \t]*[\"']?[^\s\"'$]"),
-    "nuget.config": re.compile(rb"cleartextpassword", re.IGNORECASE),
-    ".cdd/config.yaml": re.compile(rb"\bheaders[\"']?[ \t]*:"),
+    ".yarnrc.yml": Pattern(rb"npmAuth(?:Token|Ident):[ \t]*[\"']?[^\s\"'$]"),
+    "nuget.config": Pattern(rb"cleartextpassword", re.IGNORECASE),
+    ".cdd/config.yaml": Pattern(rb"\bheaders[\"']?[ \t]*:"),
 }
 """By the end of a file's path."""
 

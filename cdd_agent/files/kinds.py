@@ -6,6 +6,8 @@ from fnmatch import translate
 from functools import lru_cache
 from pathlib import PurePosixPath
 
+from cdd_agent.pattern import Pattern
+
 
 class FileKind(Enum):
     JSON = auto()
@@ -14,7 +16,6 @@ class FileKind(Enum):
     JSON_LINES = auto()
     """A JSON value on each line."""
     NOTEBOOK = auto()
-    """A Jupyter notebook."""
     PYTHON = auto()
     TOML = auto()
     YAML = auto()
@@ -91,7 +92,7 @@ name may have several formats, most likely first. `None` is any other format, wh
 the content.
 """
 _FIRST_LINES = tuple(
-    (kind, re.compile(rb"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?" + program))
+    (kind, Pattern(rb"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?" + program))
     for kind, program in (
         (FileKind.PYTHON, rb"(?:python(?:3(?:\.\d+)?)?|pypy3?)(?:\s|$)"),
         (FileKind.PYTHON, rb"uv\s+run\b.*--script"),
@@ -99,7 +100,7 @@ _FIRST_LINES = tuple(
     )
 )
 """First lines that name a file's program, for files without a known name."""
-_OBJECT = re.compile(rb'\s*(?:\[\s*)*\{\s*"')
+_OBJECT = Pattern(rb'\s*(?:\[\s*)*\{\s*"')
 """The beginning of JSON that has an object with a key."""
 
 

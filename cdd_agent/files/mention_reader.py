@@ -18,6 +18,7 @@ from cdd_agent.errors import CddError
 from cdd_agent.files.paths import PathRefused, parse_path
 from cdd_agent.files.read import locate
 from cdd_agent.files.spelling import compose
+from cdd_agent.pattern import Pattern
 
 _LONGEST = 1_000
 """Maximum characters of a mention."""
@@ -27,7 +28,7 @@ _MOST_BLANKS = 6
 """Maximum blanks in a name without quotes."""
 _MOST_CLOSERS = 6
 """Maximum number of places where a quoted name may end."""
-_SIGN = re.compile("[@＠]")
+_SIGN = Pattern("[@＠]")
 _QUOTES = {
     '"': '"',
     "'": "'",
@@ -47,7 +48,6 @@ _QUOTES = {
     "《": "》",
     "＂": "＂",
 }
-"""The closing quotes for each opening quote."""
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"))
 _WIDE = (
     "\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f"
@@ -56,20 +56,20 @@ _WIDE = (
 """Letters and marks of scripts without blanks between words."""
 _WIDE_OPENERS = "（［｛「『【〈《〔"
 _WIDE_MARKS = "、。，．：；！？）］｝」』】〉》〕…＂＇"
-_BEFORE = re.compile(rf"[\s(\[{{<>,;:|*\"'`“„”‘‚’«»‹›{_WIDE}]")
+_BEFORE = Pattern(rf"[\s(\[{{<>,;:|*\"'`“„”‘‚’«»‹›{_WIDE}]")
 """Signs that may precede the at sign. After a letter it is an e-mail address."""
 _MARKS = rf".,:;!?)\]}}>*|\"'`“”‘’«»‹›–{_WIDE_MARKS}"
 _NAME_SIGN = rf"(?![{_WIDE}])[\w/\\$#~+%&=-]"
-_END = re.compile(rf"\Z|[\s<|—]|[{_WIDE_MARKS}]|['’]s\b|[{_MARKS}]++(?!{_NAME_SIGN})")
+_END = Pattern(rf"\Z|[\s<|—]|[{_WIDE_MARKS}]|['’]s\b|[{_MARKS}]++(?!{_NAME_SIGN})")
 """Text that may follow a name: marks that no sign of a longer name follows."""
-_WIDE_LETTER = re.compile(rf"(?![{_WIDE_OPENERS}])[{_WIDE}]")
-_LINES = re.compile(
+_WIDE_LETTER = Pattern(rf"(?![{_WIDE_OPENERS}])[{_WIDE}]")
+_LINES = Pattern(
     r"(?:[:：]L?|#L?)(?P<first>[0-9]{1,9})(?:[:C][0-9]{1,9})?"
     r"(?:[-–—]L?(?P<last>[0-9]{1,9})(?:[:C][0-9]{1,9})?)?"
 )
 """Line numbers after a name, as editors, compilers and web sites write them."""
-_NAME_WITH_LINES = re.compile(rf"(?P<name>.+?){_LINES.pattern}")
-_LOOKS_LIKE_A_FILE = re.compile(
+_NAME_WITH_LINES = Pattern(rf"(?P<name>.+?){_LINES.pattern}")
+_LOOKS_LIKE_A_FILE = Pattern(
     r".*[/\\].*|\.[A-Za-z][\w.-]*|.*[^\s.]\.(?:[A-Za-z]\w{0,3}|astro|cshtml|dockerfile"
     r"|gradle|graphql|ipynb|jinja2?|jsonc|jsonl|markdown|parquet|plist|proto|razor|scala"
     r"|sqlite|svelte|swift|tfvars|xhtml)(?:\W.*)?"
@@ -77,14 +77,14 @@ _LOOKS_LIKE_A_FILE = re.compile(
 """A path, a hidden file, or a short or well-known ending. Decorators such as
 `@app.route` have longer ones.
 """
-_CALL = re.compile(r"[\w.]+\([^()]*\)?")
+_CALL = Pattern(r"[\w.]+\([^()]*\)?")
 """A decorator with arguments."""
-_ASIDE = re.compile(r"\([^()]*(?:\)(?![\w/]|\.\w)|\Z)")
+_ASIDE = Pattern(r"\([^()]*(?:\)(?![\w/]|\.\w)|\Z)")
 """Words in brackets directly after a name."""
-_BARE_WORD = re.compile(r"[\w-]+")
-_DOTTED_NAME = re.compile(r"[\w-]+(?:\.\w+)*")
-_END_OF_KEY = re.compile(r'"\s*:')
-_AT_RULE = re.compile(
+_BARE_WORD = Pattern(r"[\w-]+")
+_DOTTED_NAME = Pattern(r"[\w-]+(?:\.\w+)*")
+_END_OF_KEY = Pattern(r'"\s*:')
+_AT_RULE = Pattern(
     r"\s*@(?:charset|container|counter-style|font-face|font-feature-values|import"
     r"|keyframes|layer|media|namespace|page|property|scope|starting-style|supports"
     r"|apply|config|custom-variant|plugin|screen|tailwind|theme|utility|variant"
@@ -92,14 +92,14 @@ _AT_RULE = re.compile(
     r"|-\w+-\w+)\b.*[{;]\s*"
 )
 """A line of a style sheet: CSS, Tailwind, Sass, and browser-specific names."""
-_DECORATED = re.compile(
+_DECORATED = Pattern(
     r"\s*(?:(?:async|export|default|public|private|protected|static|final|abstract|"
     r"internal|override|open)\s+)*"
     r"(?:(?:def|class|function|func|fun|fn|interface|enum|struct|record)\s+\w+\s*[(<:{]"
     r"|(?:public|private|protected|static|final|internal|override)\s[^.]*[({=;])"
 )
 """The definition below decorators or annotations."""
-_PLAIN_NAME = re.compile(rf"(?![{''.join(_QUOTES)}])\S+")
+_PLAIN_NAME = Pattern(rf"(?![{''.join(_QUOTES)}])\S+")
 
 
 class LineRange(Struct, frozen=True):
@@ -110,8 +110,6 @@ class LineRange(Struct, frozen=True):
 
 
 class Mention(Struct, frozen=True):
-    """A name that a line mentions."""
-
     name: str
     """As typed, without quotes and line numbers."""
     path: PurePosixPath | None

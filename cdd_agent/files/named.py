@@ -2,16 +2,16 @@
 list of suffixes is complete.
 """
 
-import re
 from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
 from cdd_agent.files.spelling import compose
+from cdd_agent.pattern import Pattern
 
-_TICKED = re.compile(r"(?<!`)(`{1,2})(?!`)(?P<text>[^\n]{1,300}?)(?<!`)\1(?!`)")
-_WORD = re.compile(r"[^\s`'\"“”‘’()\[\]{}<>,;:!?*|=]+")
-_SIGN_OF_NAME = re.compile(r"[./\\A-Z]")
+_TICKED = Pattern(r"(?<!`)(`{1,2})(?!`)(?P<text>[^\n]{1,300}?)(?<!`)\1(?!`)")
+_WORD = Pattern(r"[^\s`'\"“”‘’()\[\]{}<>,;:!?*|=]+")
+_SIGN_OF_NAME = Pattern(r"[./\\A-Z]")
 """Signs that make a plain word a name: `src/app`, `app.py`, `Makefile`. Without one it
 is an English word, such as `run`, even if a file is called so.
 """

@@ -1,7 +1,6 @@
 """Jupyter notebooks as models see them: without outputs, attachments and long lines."""
 
 import json
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -10,6 +9,7 @@ from pathlib import PurePosixPath
 from cdd_agent.files.kinds import FileKind, kinds_by_name
 from cdd_agent.files.line_ranges import Ranges
 from cdd_agent.files.text import lines_of
+from cdd_agent.pattern import Pattern
 
 LARGEST_NOTEBOOK = 20_000_000
 """Maximum bytes of a notebook to show without its outputs."""
@@ -26,7 +26,7 @@ _HIDDEN_VALUES = (
 )
 """Key paths of values that models do not see."""
 _DECODER = json.JSONDecoder()
-_BLANKS = re.compile(r"[ \t\r\n]*")
+_BLANKS = Pattern(r"[ \t\r\n]*")
 
 
 def is_notebook(path: PurePosixPath | str) -> bool:

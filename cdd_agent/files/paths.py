@@ -7,9 +7,10 @@ from pathlib import Path, PurePosixPath
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.spelling import find_names, has_entry
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
-_ABSOLUTE = re.compile(r"[A-Za-z]:|[/\\~]|file:|\$\{?HOME\b|%\w+%[/\\]", re.IGNORECASE)
+_ABSOLUTE = Pattern(r"[A-Za-z]:|[/\\~]|file:|\$\{?HOME\b|%\w+%[/\\]", re.IGNORECASE)
 """The beginning of an absolute path in a shell, on Windows or in an address."""
 _MAX_LENGTH = 1000
 _MAX_NAME = 255

@@ -11,13 +11,14 @@ import tomli
 import yaml
 
 from cdd_agent.files.kinds import FileKind
+from cdd_agent.pattern import Pattern
 from cdd_agent.values.guarded_yaml import GuardedLoader
 
 _LARGEST = 5_000_000
 """Maximum characters to check."""
 _LARGEST_PYTHON = 1_000_000
 _DEEPEST_YAML = 200
-_COMMENTED_JSON = re.compile(
+_COMMENTED_JSON = Pattern(
     r"""
       (?P<comment> //[^\n]* | /\*.*?\*/ )
     | (?P<string> "(?:\\.|[^"\\\n])*+" | '(?:\\.|[^'\\\n])*+' )
@@ -34,7 +35,7 @@ _COMMENTED_JSON = re.compile(
 """Pieces that JSON lacks or writes differently. Each is read once, even an unfinished
 one, so no text takes long.
 """
-_LAST_COMMA = re.compile(r",(?=\s*[\]}])")
+_LAST_COMMA = Pattern(r",(?=\s*[\]}])")
 
 
 def find_fault(kind: FileKind, text: str) -> str:

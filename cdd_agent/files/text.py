@@ -33,6 +33,7 @@ from msgspec.structs import replace
 from cdd_agent.errors import CddError
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.encoding_guess import CANDIDATES, fitting_encodings
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 _MARKS = (
@@ -55,24 +56,24 @@ HEAD = 8_000
 """Characters to search for a null, which makes a file binary. Git's value."""
 _DECLARATION = 4_096
 """Bytes to search for a coding line."""
-_EDITOR_LINE = re.compile(
+_EDITOR_LINE = Pattern(
     rb"\A(?:[^\n]*\n)?[^\n]*?(?:-\*-|vim?:)[^\n]*?coding[:=][ \t]*([-\w.]+)"
 )
 """A line for Emacs or Vim."""
-_COMMENT = re.compile(
+_COMMENT = Pattern(
     rb"\A(?:[ \t\f\r]*(?:#[^\n]*)?\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)"
 )
 """Any comment, as in PEP 263."""
 _WITH_COMMENT = {".py", ".pyi", ".pyw", ".pyx", ".pxd", ".rb", ".rake", ".gemspec"}
-_PROGRAM = re.compile(rb"\A#![^\n]*(?:python|pypy|ruby)")
+_PROGRAM = Pattern(rb"\A#![^\n]*(?:python|pypy|ruby)")
 """First lines with which a comment counts in a file of another name."""
-_XML = re.compile(rb"\A\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([-\w.]+)[\"']")
-_STYLE_SHEET = re.compile(rb"\A@charset\s+[\"']([-\w.]+)[\"']")
-_PAGE = re.compile(rb"<meta\s[^>]*?charset\s*=\s*[\"']?([-\w.]+)", re.IGNORECASE)
+_XML = Pattern(rb"\A\s*<\?xml\s[^>]*?encoding\s*=\s*[\"']([-\w.]+)[\"']")
+_STYLE_SHEET = Pattern(rb"\A@charset\s+[\"']([-\w.]+)[\"']")
+_PAGE = Pattern(rb"<meta\s[^>]*?charset\s*=\s*[\"']?([-\w.]+)", re.IGNORECASE)
 _PAGES = {".html", ".htm", ".xhtml"}
-_CATALOGUE = re.compile(rb"\"Content-Type:[^\"\n]*?charset=([-\w.]+)")
+_CATALOGUE = Pattern(rb"\"Content-Type:[^\"\n]*?charset=([-\w.]+)")
 _CATALOGUES = {".po", ".pot"}
-_JAPANESE_MAIL = re.compile(rb"\x1b\$[@B]")
+_JAPANESE_MAIL = Pattern(rb"\x1b\$[@B]")
 """ISO-2022-JP is all ASCII bytes and recognised by this sequence."""
 
 _KNOWN = frozenset(
@@ -93,7 +94,7 @@ _NO_TEXT = "\ufffd"
 """The character shown for a byte that is not text."""
 _ENDLESS = 200
 """Accents in a row."""
-_LINE = re.compile(r"[^\r\n]*+(?:\r{0,2}\n|\r)|[^\r\n]++")
+_LINE = Pattern(r"[^\r\n]*+(?:\r{0,2}\n|\r)|[^\r\n]++")
 
 _WIDE = ("utf-16", "utf-32")
 """Encodings in which ASCII has null bytes."""
@@ -123,7 +124,6 @@ class Encoding(Struct, frozen=True):
     """Python's name."""
     origin: Origin
     mark: bytes = b""
-    """The byte order mark of the file."""
     others: tuple[str, ...] = ()
     """For a guess: the other encodings that fit."""
 
@@ -410,14 +410,13 @@ def _guess(data: bytes, *, is_cut: bool) -> FileText:
     codecs_that_fit = fitting_encodings(data, is_cut=is_cut)
     if not codecs_that_fit:
         return FileText(damaged, _UNKNOWN)
-    likeliest, *others = codecs_that_fit
-    encoding = Encoding(likeliest, Origin.GUESS, others=tuple(others))
+    likeliest, *alternatives = codecs_that_fit
+    encoding = Encoding(likeliest, Origin.GUESS, others=tuple(alternatives))
     text = _decode(data, encoding, is_cut=is_cut)
     return FileText(damaged, _UNKNOWN) if text is None else FileText(text, encoding)
 
 
 def _is_mostly_utf8(text: str) -> bool:
-    """True if most of the non-ASCII characters are UTF-8."""
     bad = len(re.findall("[\ud800-\udfff]", text))
     good = len(re.findall("[^\x00-\x7f\ud800-\udfff]", text))
     return good > bad

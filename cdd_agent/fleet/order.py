@@ -38,6 +38,8 @@ class RunOrder(Struct, frozen=True):
     as_json: bool = False
     is_driven: bool = False
     """Another program answers the run's questions on its standard input."""
+    asks_before_calls: bool = False
+    """That program allows each model call, also without a budget."""
 
     @property
     def job(self) -> TicketJob:
@@ -65,7 +67,6 @@ class RunOrder(Struct, frozen=True):
 
     @property
     def arguments(self) -> list[str]:
-        """The arguments of `cdd` for this order."""
         flags = {
             "--worktree": self.own_tree,
             "--yes": self.approves_all,
@@ -73,6 +74,7 @@ class RunOrder(Struct, frozen=True):
             "--trust": self.trusts_all,
             "--json": self.as_json,
             "--driven": self.is_driven,
+            "--ask-before-calls": self.asks_before_calls,
         }
         options = {
             "--variant": self.variant or None,

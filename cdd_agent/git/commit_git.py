@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from msgspec import Struct
 from cdd_agent.errors import CddError
 from cdd_agent.git.command import CONFIG, HIDDEN, Git
 from cdd_agent.git.diff import Change, read_raw
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.run import CommandResult
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
@@ -53,8 +53,8 @@ _NAME_HINT = (
     'In the project: `git config user.name "Your Name"` and `git config user.email'
     " you@example.org`. With --global they are set for all projects."
 )
-_LOCKED = re.compile(r"Unable to create '(.+\.lock)': File exists")
-_NO_NAME = re.compile(
+_LOCKED = Pattern(r"Unable to create '(.+\.lock)': File exists")
+_NO_NAME = Pattern(
     r"Please tell me who you are|empty ident|unable to auto-detect|no (email|name) was"
     r" given"
 )

@@ -7,13 +7,14 @@ import re
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import CONTROL_CHARACTERS
 
 _SUBJECT = 72
 """Characters of a subject that every tool shows in full."""
-_UNSEEN = re.compile(f"[{CONTROL_CHARACTERS}]")
-_TRAILER = re.compile(r"[A-Za-z][A-Za-z-]*: \S.*")
-_MEANT_FOR_GIT = re.compile(
+_UNSEEN = Pattern(f"[{CONTROL_CHARACTERS}]")
+_TRAILER = Pattern(r"[A-Za-z][A-Za-z-]*: \S.*")
+_MEANT_FOR_GIT = Pattern(
     r"[\w-]+-by[ \t]*:|---|#|>*From |diff -|Index: ", re.IGNORECASE
 )
 """Beginnings of a line that git or a git host would read as a signature, a comment, or

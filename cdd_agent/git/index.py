@@ -5,7 +5,6 @@ does not compare, and submodules.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Mapping
 from functools import lru_cache
@@ -16,13 +15,13 @@ from msgspec import Struct
 
 from cdd_agent.files.regular_files import git_folder
 from cdd_agent.git.command import Git, GitUnusable
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.threads import waited_for
 
 LIST_INDEX = ("ls-files", "--stage", "-v", "-z")
-"""The command whose output `IndexView` parses."""
 _SECONDS = 30.0
-_ENTRY = re.compile(
+_ENTRY = Pattern(
     r"(?:\A|(?<=\0))"
     r"(?P<tag>[SMa-z](?= )|[A-Z](?= 160000 ))"
     r" (?P<mode>\d{6}) (?P<id>[0-9a-f]+) (?P<stage>\d)\t(?P<path>[^\0]+)"
@@ -46,7 +45,6 @@ class IndexView(Struct, frozen=True):
 
     @classmethod
     def parse(cls, listing: str) -> Self:
-        """Parse the output of `LIST_INDEX`."""
         submodules: dict[str, str] = {}
         skipped, assumed, unmerged = set[str](), set[str](), set[str]()
         for entry in _ENTRY.finditer(listing):

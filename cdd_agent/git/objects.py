@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,8 +9,9 @@ from msgspec import Struct
 
 from cdd_agent.files.atomic import NotWritten
 from cdd_agent.git.command import Git
+from cdd_agent.pattern import Pattern
 
-_ANSWER = re.compile(r"([0-9a-f]{40,64}) (blob|tree|commit|tag) ([0-9]+)")
+_ANSWER = Pattern(r"([0-9a-f]{40,64}) (blob|tree|commit|tag) ([0-9]+)")
 
 
 class GitObject(Struct, frozen=True):
@@ -35,11 +35,11 @@ async def find_objects(
     except OSError as error:
         raise NotWritten(asked, error) from error
     await git("cat-file", "--batch-check", stdin=asked, stdout=answers)
-    found = list[GitObject | None]()
+    objects = list[GitObject | None]()
     for line in answers.read_text(errors="replace").split("\n")[:-1]:
         answer = _ANSWER.fullmatch(line)
         if answer is None:
-            found.append(None)
+            objects.append(None)
         else:
-            found.append(GitObject(answer[1], answer[2], int(answer[3])))
-    return found
+            objects.append(GitObject(answer[1], answer[2], int(answer[3])))
+    return objects

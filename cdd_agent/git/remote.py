@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import shutil
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.files.atomic import remove_folder
 from cdd_agent.git.command import Git, GitUnusable, refusal
 from cdd_agent.git.repository import Repository
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.run import CommandResult
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.redaction import Redactor
@@ -40,7 +40,7 @@ _OF_REMOTES = (
     r"^(remote\..*\.(url|pushurl)|url\..*\.(insteadof|pushinsteadof)"
     r"|http\.(.*\.)?(extraheader|proxy|sslcainfo))$"
 )
-_NO_LOGIN = re.compile(
+_NO_LOGIN = Pattern(
     r"Authentication failed|could not read (?:Username|Password)|Permission denied|Host"
     r" key verif"
 )
@@ -48,7 +48,7 @@ _LOG_IN = (
     "cdd cannot ask for a password. Set up a credential helper, an SSH key or a known"
     " host in your global git settings."
 )
-_NOT_SENT = re.compile("the receiving end does not support|unexpected capabilities")
+_NOT_SENT = Pattern("the receiving end does not support|unexpected capabilities")
 """Errors after which nothing was sent."""
 _LET_IN = (
     "Ask its administrator for access to refs/cdd/runs/*, or push to another remote:"
@@ -316,10 +316,10 @@ class Remote(Struct, frozen=True):
         refused = next(
             (line for line in done.stdout.splitlines() if line.startswith("!")), ""
         )
-        now = await self.tip(reference)
-        if now == new:  # the answer was lost
+        current = await self.tip(reference)
+        if current == new:  # the answer was lost
             return True
-        if now != expected:
+        if current != expected:
             return False
         answers = [
             line.removeprefix("remote: ")

@@ -50,6 +50,7 @@ from cdd_agent.git.content_store import ContentStore
 from cdd_agent.git.diff import EXECUTABLE, LINK, PLAIN, REPOSITORY, TreeEntry
 from cdd_agent.git.repository import Repository
 from cdd_agent.git.restore import USUAL_PERMISSIONS
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.threads import in_thread, to_its_end
@@ -85,7 +86,7 @@ CONFIG = (
 # Messages of git about entries that no snapshot has: an unreadable or just removed
 # file, a pipe or socket, a name that git reserves, a nested repository without a
 # commit. Also about excluded entries that are ignored.
-_LEFT_OUT = re.compile(
+_LEFT_OUT = Pattern(
     r"""
     ^error:\ '(?P<hollow>.*?)/'\ does\ not\ have\ a\ commit\ checked\ out$
     | ^error:\ open\("(?P<file>.*?)"\):
@@ -137,7 +138,6 @@ class Snapshots(Struct):
     """The project's path in the repository, ending with a slash, or empty."""
     leave_out: tuple[str, ...]
     store: ContentStore
-    """Contents of ignored files."""
     unseen: set[str] = field(default_factory=set)
     """Unreadable files and folders, which no snapshot has."""
     too_large: set[str] = field(default_factory=set)
@@ -566,13 +566,13 @@ class Snapshots(Struct):
         return [path for path in missing if _is_own_file(self.root, path)]
 
     def _note(self, tree: str, unseen: set[str], modes: Mapping[str, int]) -> Snapshot:
-        also = {
+        ignored = {
             path
             for path in self._asked
             if path not in self._files and not self.is_left_out(path)
         }
         saved = {}
-        for path in self._missing(also):
+        for path in self._missing(ignored):
             place = self.root / path
             status = place.lstat()
             if status.st_size > LARGEST_SAVED:
@@ -582,7 +582,7 @@ class Snapshots(Struct):
                 saved[path] = self._save(place, status.st_mode)
         unseen |= self.refused
         self.unseen |= unseen - self.too_large
-        return Snapshot(tree, modes, frozenset(unseen), frozenset(also), saved)
+        return Snapshot(tree, modes, frozenset(unseen), frozenset(ignored), saved)
 
     def _save(self, place: Path, mode: int) -> TreeEntry:
         if stat.S_ISLNK(mode):

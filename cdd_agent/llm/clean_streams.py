@@ -7,7 +7,6 @@ reply without an error.
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
 
@@ -17,6 +16,7 @@ from cdd_agent.llm import timeouts
 from cdd_agent.llm.direct.answers import read_refusal
 from cdd_agent.llm.direct.json_texts import JsonTexts
 from cdd_agent.llm.direct.json_values import as_dict, dicts_in, read_json
+from cdd_agent.pattern import Pattern
 
 _LINE_BREAKS = {
     ord("\n"): " ",
@@ -34,11 +34,11 @@ _PATTERNS = {
     "application/x-ndjson": "{}\n",
 }
 """The format of a text in a stream, by content type."""
-_WRONG_TYPES = re.compile(r"|text/.*|application/(?:json|octet-stream)")
+_WRONG_TYPES = Pattern(r"|text/.*|application/(?:json|octet-stream)")
 """Types that servers also give to event streams. An answer that is no stream, such as
 an error in JSON, becomes one event.
 """
-_ASKS_FOR_STREAM = re.compile(rb'"stream":\s*true')
+_ASKS_FOR_STREAM = Pattern(rb'"stream":\s*true')
 
 received_texts: ContextVar[list[JsonTexts]] = ContextVar("received_texts")
 """Each stream that is read in this context is added to this list."""

@@ -32,6 +32,7 @@ from cdd_agent.llm.retry_after import describe_wait
 from cdd_agent.network.certificates import trust_hint
 from cdd_agent.network.proxies import Proxy, proxy_for
 from cdd_agent.network.unusable_variable import UnusableVariable
+from cdd_agent.pattern import Pattern
 
 _ANY_SERVER = "https://a-provider.invalid"
 """Used if only litellm knows the provider's address."""
@@ -133,8 +134,8 @@ def _proxy_error(failure: Failure, model: str, proxy: Proxy) -> ModelError | Non
     return None
 
 
-_WRONG_PASSWORD = re.compile(r"^: 407\b|authenticat|username", re.IGNORECASE)
-_FORBIDDEN = re.compile(r"^: 4\d\d\b|ruleset|not allowed", re.IGNORECASE)
+_WRONG_PASSWORD = Pattern(r"^: 407\b|authenticat|username", re.IGNORECASE)
+_FORBIDDEN = Pattern(r"^: 4\d\d\b|ruleset|not allowed", re.IGNORECASE)
 _NO_TLS = r"(?i)WRONG_VERSION_NUMBER|wrong version number|record layer failure"
 _CONNECT_ERRORS = ("ConnectError", "ClientConnectorError")
 
@@ -148,7 +149,6 @@ class _Rule(Struct, frozen=True):
     wording: str | None = None
     only_pages: bool = False
     quotes: bool = True
-    """True to add the server's message."""
 
     def fits(self, failure: Failure) -> bool:
         if self.only_pages and failure.page is None:

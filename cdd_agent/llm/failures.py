@@ -14,6 +14,7 @@ from msgspec import Struct
 from cdd_agent.llm.port import ModelEvent, OnEvent
 from cdd_agent.llm.retry_after import wait_in_headers, wait_in_words
 from cdd_agent.llm.web_page import title_of_page
+from cdd_agent.pattern import Pattern
 
 NAME_NOT_FOUND = "NameNotFound"
 """A kind of failure: no host has the name, and a retry is useless."""
@@ -23,11 +24,11 @@ NO_CONNECTION = frozenset(
 )
 _LITELLM_STATUSES = frozenset({408, 500})
 """litellm also sets these if no server has answered."""
-_LITELLM_PREFIXES = re.compile(
+_LITELLM_PREFIXES = Pattern(
     r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+){0,2}(?:: | - |$))+"
 )
 _NO_REASON = "Connect call failed"
-_CODES = re.compile(r"^\[(?:SSL|Errno)[^\]]*\] |(?<=.) \(_ssl\.c:\d+\)$")
+_CODES = Pattern(r"^\[(?:SSL|Errno)[^\]]*\] |(?<=.) \(_ssl\.c:\d+\)$")
 """Codes of OpenSSL and the operating system around their messages."""
 _STATUS_OF_NAME = {
     "authentication_error": 401,
@@ -50,8 +51,6 @@ _STATUS_OF_NAME = {
 
 
 class Failure(Struct, frozen=True):
-    """The facts of one failed call."""
-
     kinds: frozenset[str] = frozenset()
     """Class names of all exceptions involved."""
     status: int | None = None

@@ -11,6 +11,7 @@ from msgspec import Raw, Struct, field, json
 from msgspec.structs import replace
 
 from cdd_agent.llm.port import Price
+from cdd_agent.pattern import Pattern
 
 
 class KnownModel(Struct, frozen=True):
@@ -42,7 +43,6 @@ class KnownModel(Struct, frozen=True):
 
     @property
     def in_short(self) -> str:
-        """Window and price for display, as far as known."""
         words = []
         if self.window:
             words.append(f"{self.window // 1000:,}k tokens")
@@ -82,7 +82,7 @@ _OPENROUTER_VENDORS = {
     "z-ai": "zai",
 }
 """OpenRouter's vendor names, and the providers in the table."""
-_CALL_TOOLS = re.compile(
+_CALL_TOOLS = Pattern(
     r"(?:anthropic/)?claude-|(?:openai/)?(?:gpt-[4-9]|o[3-9])|gemini/gemini-[2-9]"
     r"|deepseek/deepseek-(?:chat|v\d)|mistral/(?:mistral|devstral|codestral)-"
     r"|xai/grok-|moonshot/kimi-|minimax/minimax-|zai/glm-|dashscope/qwen",

@@ -19,8 +19,9 @@ from cdd_agent.llm.direct.json_values import (
 from cdd_agent.llm.fetched_json import fetch_json
 from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.providers import Endpoint
+from cdd_agent.pattern import Pattern
 
-_SET_WINDOW = re.compile(r"^num_ctx\s+(\d{1,10})\s*$", re.MULTILINE)
+_SET_WINDOW = Pattern(r"^num_ctx\s+(\d{1,10})\s*$", re.MULTILINE)
 
 
 class ServerFacts:

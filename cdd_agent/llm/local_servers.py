@@ -23,6 +23,7 @@ from cdd_agent.llm.fetched_json import json_headers
 from cdd_agent.llm.port import ModelError
 from cdd_agent.llm.quoting import quoted
 from cdd_agent.llm.web_page import is_web_page
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 USUAL_PORTS: Mapping[str, int] = {
@@ -34,7 +35,7 @@ USUAL_PORTS: Mapping[str, int] = {
 _LONGEST_ANSWER = 2_000_000
 _LONGEST_NAME = 200
 # Google and xAI answer 400 for a wrong key
-_WRONG_KEY = re.compile(
+_WRONG_KEY = Pattern(
     r"api[_ ]key (?:is )?(?:not valid|invalid)|(?:invalid|incorrect) api[_ ]key",
     re.IGNORECASE,
 )
@@ -157,7 +158,6 @@ async def get_json(
 
 
 def _explain_refusal(address: str, text: str, status: int) -> NoModelList:
-    """Return the error for an answer with a status other than 200."""
     failure = read_failure(text, status)
     if failure.page is not None:
         return NoModelList(

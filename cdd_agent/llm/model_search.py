@@ -3,7 +3,6 @@ search sends a few requests and takes seconds at most.
 """
 
 import asyncio
-import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
@@ -18,13 +17,14 @@ from cdd_agent.llm.port import ConnectionFailed, ModelError
 from cdd_agent.llm.providers import Endpoint, Speaks, endpoint_of
 from cdd_agent.network.keys import Key
 from cdd_agent.network.web_address import is_local_server, web_address
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.redaction import Redactor
 
 PATIENCE = 4.0
 """Seconds for one request."""
 _LONGEST_SEARCH = 10.0
 """Seconds for all requests of a search."""
-_METHODS = re.compile(r"/(?:chat/completions|completions|responses|models|messages)$")
+_METHODS = Pattern(r"/(?:chat/completions|completions|responses|models|messages)$")
 _KEY_TESTS: Mapping[str, str] = {"openrouter": "https://openrouter.ai/api/v1/key"}
 """Addresses for testing a key, at providers whose model lists are public."""
 
@@ -44,7 +44,6 @@ class NothingFound(Struct, frozen=True):
     """No address led to a list of models."""
 
     tried: tuple[str, ...]
-    """The result for each address."""
 
 
 class KeyAccepted(Struct, frozen=True):

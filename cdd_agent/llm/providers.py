@@ -5,7 +5,6 @@ adapters.
 """
 
 import os
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -17,14 +16,13 @@ from cdd_agent.llm.known_models import known_model
 from cdd_agent.llm.server_keys import key_of_server
 from cdd_agent.network.keys import Key, clean_key, is_sendable, key_header
 from cdd_agent.network.web_address import web_address
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.model_names import provider_of
 from cdd_agent.values.partly_shown import PartlyShown
 
 
 class Speaks(StrEnum):
-    """The wire protocol of an endpoint."""
-
     CHAT_COMPLETIONS = "chat completions"
     ANTHROPIC_MESSAGES = "anthropic messages"
     OPENAI_RESPONSES = "openai responses"
@@ -32,8 +30,6 @@ class Speaks(StrEnum):
 
 
 class Provider(Struct, frozen=True):
-    """One row of the table."""
-
     address: str
     """Its address, unless a setting or a variable has another."""
     keys: tuple[str, ...] = ()
@@ -46,12 +42,12 @@ class Provider(Struct, frozen=True):
     headers: Mapping[str, str] = field(default_factory=dict)
     """Header names, with the variables that hold their values."""
     speaks: Speaks = Speaks.CHAT_COMPLETIONS
-    by_responses: re.Pattern[str] | None = None
+    by_responses: Pattern[str] | None = None
     """Names of models to call through the Responses API at OpenAI's own address, in
     addition to those with no other API. A name that begins with `responses/` uses it at
     any address.
     """
-    other_api: re.Pattern[str] | None = None
+    other_api: Pattern[str] | None = None
     """Names of models that have only an API that cdd does not speak."""
 
 
@@ -82,11 +78,11 @@ PROVIDERS: Mapping[str, Provider] = {
             "OpenAI-Organization": "OPENAI_ORGANIZATION",
             "OpenAI-Project": "OPENAI_PROJECT",
         },
-        by_responses=re.compile(
+        by_responses=Pattern(
             r"^(?!.*-search-)(?:.*(?:codex|-pro\b|deep-research|computer-use)"
             r"|(?:ft:)?gpt-(?:5\.(?:[4-9]|\d\d)|[6-9]|[1-9]\d)(?!\d))"
         ),
-        other_api=re.compile("-instruct"),
+        other_api=Pattern("-instruct"),
     ),
     "anthropic": Provider(
         "https://api.anthropic.com",
@@ -138,7 +134,7 @@ PROVIDERS: Mapping[str, Provider] = {
 """By the prefix of the model string."""
 
 _RESPONSES = "responses/"
-_AT_OPENAI = re.compile(r"https://(?:[\w-]+\.)?api\.openai\.com(?:[:/]|$)")
+_AT_OPENAI = Pattern(r"https://(?:[\w-]+\.)?api\.openai\.com(?:[:/]|$)")
 
 
 class Endpoint(PartlyShown, frozen=True):
@@ -278,7 +274,7 @@ def _chosen_address(provider: Provider, variables: Mapping[str, str]) -> str | N
     return None
 
 
-def _uses_responses(names: re.Pattern[str], model: str, base: str) -> bool:
+def _uses_responses(names: Pattern[str], model: str, base: str) -> bool:
     """True if the model string asks for the Responses API, or OpenAI's model needs
     it.
     """

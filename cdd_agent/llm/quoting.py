@@ -5,13 +5,14 @@ and control characters.
 import re
 
 from cdd_agent.llm.web_page import is_web_page, page_text
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.redaction import Redactor
 
 LONGEST_QUOTE = 300
 """Characters of a server's text in a message."""
 # The word before it reveals a partial key or a key of unknown format.
 _KEY_NAME = r"[\w-]{0,40}?(?:key|token|secret|passw(?:or)?d|credential|authorization)s?"
-_KEY = re.compile(
+_KEY = Pattern(
     rf"""
       (?<=Bearer\ ) (?!token|auth|key|scheme|realm|error) [^\s"',;)}}\[\]]+
     | (?<=//) [^/@\s\[\]]+ (?=@)                       # user:password@host

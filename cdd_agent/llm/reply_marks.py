@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from cdd_agent.llm.port import ToolCall
+from cdd_agent.pattern import Pattern
 
 _THOUGHT_MARKS = {
     "[THINK]": "[/THINK]",
@@ -39,7 +40,7 @@ _ANSWER = r"<\|start\|>assistant|<\|START_(?:RESPONSE|TEXT)\|>"
 _LATE_END = rf"(?:</{_PREFIX}(?:think|thinking)>|{_any_of(_THOUGHT_MARKS.values())})"
 """The end of thoughts. Some servers remove only the opening mark."""
 
-OPENING = re.compile(
+OPENING = Pattern(
     rf" {{0,3}}(?:{_THOUGHTS}|{_CHANNEL}|(?P<answer>{_ANSWER})|(?P<call><tool_call>)"
     rf"|(?P<late_end>{_LATE_END}))",
     re.IGNORECASE,
@@ -47,23 +48,22 @@ OPENING = re.compile(
 """A mark at the beginning of a line, while a reply streams."""
 LONGEST_OPENING = 80
 """Characters at the start of a line to search for a mark."""
-LATE_END_LINE = re.compile(rf"{_LATE_END}[ \t]*\r?\n", re.IGNORECASE)
+LATE_END_LINE = Pattern(rf"{_LATE_END}[ \t]*\r?\n", re.IGNORECASE)
 """The end of thoughts on a line of its own, after a code block in the thoughts."""
 
-THOUGHTS_BEGIN = re.compile(
+THOUGHTS_BEGIN = Pattern(
     rf"^\s*(?:{_ANSWER})?(?:{_THOUGHTS}|{_CHANNEL})", re.IGNORECASE
 )
 """The same in the lines of a whole reply."""
-THOUGHTS_END = re.compile(rf"^\s*{_LATE_END}\s*$", re.IGNORECASE)
-LAST_MARK = re.compile(r"(?:<\|(?:return|end|END_RESPONSE|END_TEXT)\|>\s*)+$")
-"""A mark after an answer."""
-_CHANNEL_END = re.compile(r"<\|(?:end|return|call)\|>|(?=<\|(?:start|channel)\|>)")
+THOUGHTS_END = Pattern(rf"^\s*{_LATE_END}\s*$", re.IGNORECASE)
+LAST_MARK = Pattern(r"(?:<\|(?:return|end|END_RESPONSE|END_TEXT)\|>\s*)+$")
+_CHANNEL_END = Pattern(r"<\|(?:end|return|call)\|>|(?=<\|(?:start|channel)\|>)")
 """The next message's opening mark also ends a channel, and is read again."""
-CALL_END = re.compile("</tool_call>", re.IGNORECASE)
-PARTIAL_END = re.compile(r"[<\[◁][^\s>\]▷]{0,20}\Z")
+CALL_END = Pattern("</tool_call>", re.IGNORECASE)
+PARTIAL_END = Pattern(r"[<\[◁][^\s>\]▷]{0,20}\Z")
 """The end of a text that may continue as the end mark of thoughts or a call."""
 
-EDIT_BEGINS = re.compile(
+EDIT_BEGINS = Pattern(
     r"[ \t]*<{5}| {0,3}(?:-{3}|\+{3}|@@|\*{3} |diff |- action|actions:"
     r"|<(?:source|sourcecode|code|codeblock|pre)>[\w+#-]*\r?\n"
     r"|<(?:[\w-]+:)?(?:function_calls?>|invoke\s|tool_calls>|function=)"
@@ -75,13 +75,13 @@ marks.
 """
 _EDIT_WORDS = ("---", "+++", "@@", "*** ", "diff ", "- action", "actions:")
 
-_FUNCTION = re.compile(r"\s*<function=(?P<name>[^>\s]+)>\s*")
-_PARAMETER = re.compile(r"<parameter=(?P<name>[^>\s]+)>\n?")
-_PARAMETER_END = re.compile(
+_FUNCTION = Pattern(r"\s*<function=(?P<name>[^>\s]+)>\s*")
+_PARAMETER = Pattern(r"<parameter=(?P<name>[^>\s]+)>\n?")
+_PARAMETER_END = Pattern(
     r"\n?</parameter>(?=\s*(?:<parameter=|</function>\s*\Z|\Z))\s*"
 )
 """Must precede the next parameter or the end of the call."""
-_REST_OF_FUNCTION = re.compile(r"(?:</function>)?\s*")
+_REST_OF_FUNCTION = Pattern(r"(?:</function>)?\s*")
 _JSON = json.JSONDecoder(strict=False)
 """Accepts line ends in strings, which models write."""
 
@@ -94,12 +94,12 @@ def may_begin(start: str) -> bool:
     return word.startswith("<") or any(whole.startswith(word) for whole in words)
 
 
-def end_of_thoughts(opening: re.Match[str]) -> re.Pattern[str]:
+def end_of_thoughts(opening: re.Match[str]) -> Pattern[str]:
     """Return the closing mark for an opening mark of thoughts."""
     if opening["tag"]:
-        return re.compile(f"</{opening['tag']}>", re.IGNORECASE)
+        return Pattern(f"</{opening['tag']}>", re.IGNORECASE)
     if opening["mark"]:
-        return re.compile(re.escape(_THOUGHT_MARKS[opening["mark"]]))
+        return Pattern(re.escape(_THOUGHT_MARKS[opening["mark"]]))
     return _CHANNEL_END
 
 

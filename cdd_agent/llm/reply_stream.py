@@ -16,17 +16,18 @@ from cdd_agent.llm.direct.characters import Characters
 from cdd_agent.llm.direct.protocol import ServerFailed
 from cdd_agent.llm.failures import Failure
 from cdd_agent.llm.port import TextDelta, ThoughtDelta, ToolCall, WasThought
+from cdd_agent.pattern import Pattern
 
 _BLANKS = r"[ \t]{0,40}"
 _ITEM = rf"(?:[-*+]|[0-9]{{1,3}}[.)])[ \t]{_BLANKS}"
-_FENCE = re.compile(
+_FENCE = Pattern(
     rf"(?P<indent>{_BLANKS}(?:{_ITEM})?)(?P<mark>`{{3,}}|~{{3,}})[ \t]*(?P<info>[\w-]*)"
     r"(?P<rest>.*)"
 )
-_PARTIAL_FENCE = re.compile(
+_PARTIAL_FENCE = Pattern(
     rf"{_BLANKS}(?:[-*+]|[0-9]{{1,3}}[.)]?|{_ITEM})?(?:`{{0,2}}|~{{0,2}})"
 )
-_HIDDEN_INDENT = re.compile(" {0,3}")
+_HIDDEN_INDENT = Pattern(" {0,3}")
 """Blanks before a hidden block. A block that is indented deeper, or in a list, is
 shown.
 """
@@ -46,7 +47,6 @@ class _State(Enum):
     EDIT = auto()
     """Text without marks, up to the end of the reply."""
     BLOCK = auto()
-    """A code block in the text."""
     HIDDEN_BLOCK = auto()
     """A code block for cdd."""
     THOUGHTS = auto()
@@ -68,8 +68,6 @@ class _Place(Enum):
 
 
 class _Fence(Struct, frozen=True):
-    """The line that begins a code block."""
-
     mark: str
     info: str = ""
 
@@ -112,7 +110,6 @@ class ReplyStream:
         adapter has read the marks. `hidden_blocks` are info strings.
         """
         self.written: list[str] = []
-        """The pieces of the whole reply."""
         self.has_thoughts = False
         """Thoughts with a beginning have arrived. A lone end is text then."""
         self.blocks: list[tuple[str, str]] = []
@@ -129,9 +126,7 @@ class ReplyStream:
         self._state = _State.PROSE if has_marks else _State.EDIT
         self._place = _Place.LINE_START
         self._end_mark = reply_marks.CALL_END
-        """Ends the thoughts or the call."""
         self._fence = _Fence("")
-        """Began the code block."""
         self._state_below = self._state
         """The state after the code block."""
         self._hidden: list[str] = []
@@ -150,7 +145,6 @@ class ReplyStream:
         return [ThoughtDelta(thought)]
 
     def end(self) -> list[StreamEvent]:
-        """Return the rest after the last piece."""
         events = self._take(self._characters.end())
         if self._place is _Place.LINE_START:
             self._read_last_fence(self._waiting)

@@ -18,6 +18,7 @@ from cdd_agent.llm.port import (
     ThoughtDelta,
     ToolCall,
 )
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.redaction import Redactor
 
 _FOLDER = "project folder"
@@ -59,7 +60,7 @@ _PATTERNS = (
     r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b",
     r"\btmp[a-z0-9_]{8}\b",
 )
-_CHANGES_EACH_TIME = re.compile("|".join(_PATTERNS), re.IGNORECASE)
+_CHANGES_EACH_TIME = Pattern("|".join(_PATTERNS), re.IGNORECASE)
 
 
 class ComparedRequest:
@@ -167,7 +168,6 @@ def as_recorded(request: Request, redactor: Redactor) -> Request:
 
 
 def _lines_of(message: Message) -> list[str]:
-    """Return all lines of a message to compare."""
     lines = message.content.split("\n")
     for call in message.tool_calls:
         lines += f"{call.name} {call.arguments}".split("\n")

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 
+from cdd_agent.pattern import Pattern
+
 _SECONDS_OF_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _AMOUNT = r"\d{1,15}(?:\.\d{1,9})?"
 _UNIT = r"ms|milliseconds?|s|sec(?:ond)?s?|m|min(?:ute)?s?|h|hours?|d|days?"
-_PART = re.compile(rf"({_AMOUNT})\s*({_UNIT})", re.IGNORECASE)
+_PART = Pattern(rf"({_AMOUNT})\s*({_UNIT})", re.IGNORECASE)
 _DURATION = rf"(?:{_AMOUNT}\s*(?:{_UNIT})\s*)+"
-_WAIT_IN_WORDS = re.compile(
+_WAIT_IN_WORDS = Pattern(
     # Google's RetryInfo, and its words for the quotas of Code Assist
     rf"(?:retryDelay|quotaResetDelay)\W{{1,10}}(?P<field>{_DURATION})"
     # OpenAI, Azure, Google, Groq

@@ -4,7 +4,6 @@ have the same entries; a recorded entry also has its request.
 
 import contextlib
 import json
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,6 +34,7 @@ from cdd_agent.llm.port import (
     WebPageAnswered,
 )
 from cdd_agent.llm.scripted_reply import ScriptedReply, TimedEvent
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.values.guarded_yaml import decode, read_mapping
 from cdd_agent.values.typed_values import RuleBroken, WrongValue, read
@@ -52,7 +52,6 @@ ERRORS: dict[str, type[ModelError]] = {
     "bad_answer": BadAnswer,
     "web_page_answered": WebPageAnswered,
 }
-"""The errors that a script can name."""
 _EVENTS: dict[str, type[ModelEvent | Done]] = {
     "text": TextDelta,
     "thinking": ThoughtDelta,
@@ -62,14 +61,12 @@ _EVENTS: dict[str, type[ModelEvent | Done]] = {
 }
 """Everything that one call of an adapter emits, by the names in the file."""
 _EVENT_NAMES = {kind: name for name, kind in _EVENTS.items()}
-_IS_LINES = re.compile(rb'\s*\{"(?!replies"|pace")')
+_IS_LINES = Pattern(rb'\s*\{"(?!replies"|pace")')
 _MAX_FAULTS = 20
 _HINT = "All keys are in docs/reference/models.md. To record again, add --record."
 
 
 class Script(Struct, frozen=True):
-    """The content of a script's file."""
-
     replies: tuple[ScriptedReply, ...]
     pace: float = 0.0
     """Characters per second of written replies; 0: at once."""

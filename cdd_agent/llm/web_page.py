@@ -3,11 +3,11 @@
 import html
 import re
 
-_PAGE = re.compile(r"<(?:!doctype\s+html|html)\b", re.IGNORECASE)
-_TITLE = re.compile(
-    r"<(title|h1)\b[^>]*>(.{1,500}?)</\1\s*>", re.IGNORECASE | re.DOTALL
-)
-_MARKUP = re.compile(
+from cdd_agent.pattern import Pattern
+
+_PAGE = Pattern(r"<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_TITLE = Pattern(r"<(title|h1)\b[^>]*>(.{1,500}?)</\1\s*>", re.IGNORECASE | re.DOTALL)
+_MARKUP = Pattern(
     r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE
 )
 

@@ -4,16 +4,17 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.values.partly_shown import PartlyShown
 
 _BLANKS = (
     " \t\r\n\v\f\N{NO-BREAK SPACE}\N{ZERO WIDTH SPACE}\N{ZERO WIDTH NO-BREAK SPACE}"
 )
 _QUOTES = "\"'`“”‘’"
-_NAME = re.compile(
+_NAME = Pattern(
     r"(?:(?:export|set)\s+|\$env:)?[A-Z_][A-Z0-9_]*(?:KEY|TOKEN)\s*=\s*(?=[^=\s])"
 )
-_SCHEME = re.compile(r"(?:authorization\s*:\s*)?bearer\s+", re.IGNORECASE)
+_SCHEME = Pattern(r"(?:authorization\s*:\s*)?bearer\s+", re.IGNORECASE)
 
 
 class Key(PartlyShown, frozen=True):
@@ -51,7 +52,7 @@ def key_header(key: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def _without_start(pattern: re.Pattern[str], text: str) -> str:
+def _without_start(pattern: Pattern[str], text: str) -> str:
     match = pattern.match(text)
     if match is None:
         return text

@@ -3,7 +3,9 @@
 import re
 import shlex
 
-_IN_FOLDER = re.compile(
+from cdd_agent.pattern import Pattern
+
+_IN_FOLDER = Pattern(
     r"cd[ \t]+(?:'([^']+)'|([\w./@+-]+))[ \t]*&&[ \t]*(\S.*)", re.DOTALL
 )
 

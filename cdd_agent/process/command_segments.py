@@ -6,7 +6,9 @@ import re
 
 from msgspec import Struct, field
 
-PIECE = re.compile(
+from cdd_agent.pattern import Pattern
+
+PIECE = Pattern(
     r"""
       (?P<blank> [ \t]+ )
     | (?P<continued> \\\n )
@@ -20,20 +22,19 @@ PIECE = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """The first alternative that matches wins."""
-_HERE_DOCUMENT = re.compile(
+_HERE_DOCUMENT = Pattern(
     r"(?P<line>[^\n]*<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)[^\n]*)\n"
     r".*?(?:\n[ \t]*(?P=end)[ \t]*(?=\n|\Z)|\Z)",
     re.DOTALL,
 )
-_INTERPRETER = re.compile(r"\b(?:sh|bash|zsh|dash|ksh|python[\d.]*|node|ruby|perl)\b")
-_IN_DOUBLE_QUOTES = re.compile(
+_INTERPRETER = Pattern(r"\b(?:sh|bash|zsh|dash|ksh|python[\d.]*|node|ruby|perl)\b")
+_IN_DOUBLE_QUOTES = Pattern(
     r"\\(?P<escaped>[$`\"\\\n])|(?P<variable>\$(?:\w+|\{[^}]*\}))|[^\\$]+|.",
     re.DOTALL,
 )
-_SUBSTITUTION = re.compile(r"\$\((?P<inner>[^)]*)\)|`(?P<quoted>[^`]*)`")
-_NAME = re.compile(r"\A(?:\w+|\{[^}]*\})")
-"""A variable's name, after its `$`."""
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_SUBSTITUTION = Pattern(r"\$\((?P<inner>[^)]*)\)|`(?P<quoted>[^`]*)`")
+_NAME = Pattern(r"\A(?:\w+|\{[^}]*\})")
+_ASSIGNMENT = Pattern(r"[A-Za-z_]\w*\+?=")
 SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "fish", "eval"))
 _KEYWORDS = frozenset(
     (
@@ -72,8 +73,6 @@ class Word(Struct):
 
 
 class Segment(Struct):
-    """A simple command."""
-
     words: list[Word] = field(default_factory=list)
     read_from: list[Word] = field(default_factory=list)
     """Files after `<`."""

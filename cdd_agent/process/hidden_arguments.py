@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from cdd_agent.files.globs import PatternRefused, expand
 from cdd_agent.files.hidden_from_models import BY_NAME, HiddenFiles, is_secret_path
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.command_segments import (
     SHELLS,
     Segment,
@@ -38,7 +39,7 @@ _NAMES_ONLY = frozenset(
     )
 )
 """Programs that do not print the content of the files they name."""
-_READS_NAMES = re.compile(r"--f.*")
+_READS_NAMES = Pattern(r"--f.*")
 """Options that make some of them print lines of a file: `wc --files0-from .env`."""
 _NAMES_ONLY_OF_GIT = frozenset(
     (
@@ -59,12 +60,12 @@ _SEARCHES = {
 """Programs that search files, with the option that lists matching files."""
 _READ_THEIR_FOLDER = frozenset(("rg", "ag", "ack"))
 """Programs that search the current folder by default."""
-_QUIET = re.compile(
+_QUIET = Pattern(
     r"-[abEFGHhiInoPrRsTUvVwxyzZ]*[qlLc][A-Za-z]*|--(?:quiet|silent|count|files-with.*)"
 )
-_QUIET_ELSEWHERE = re.compile(r"-[qlc]|--(?:quiet|count|files-with.*)")
+_QUIET_ELSEWHERE = Pattern(r"-[qlc]|--(?:quiet|count|files-with.*)")
 """Options with which a search prints no lines: for `grep`, and for other programs."""
-_FLAG = re.compile(
+_FLAG = Pattern(
     r"-[EFGHhiInoPRrsvwxyzZ]+|--(?:recursive|ignore-case|no-messages|line-number"
     r"|fixed-strings|extended-regexp|word-regexp|hidden|color|colour)|--[\w-]+=.*"
 )
@@ -78,7 +79,7 @@ _FOLDER_READERS = frozenset(
 """Programs that read all files of a folder."""
 _RECURSIVE = frozenset(("cp", "diff", "scp", *_SEARCHES))
 """Programs that read all files of a folder with an option."""
-_RECURSIVE_OPTION = re.compile(r"-[A-Za-z]*[rRad][A-Za-z]*|--(?:rec|deref|arch|dir).*")
+_RECURSIVE_OPTION = Pattern(r"-[A-Za-z]*[rRad][A-Za-z]*|--(?:rec|deref|arch|dir).*")
 _FIND_RUNS = frozenset(
     ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch")
 )
@@ -86,19 +87,19 @@ _FIND_NAMES = frozenset(("-name", "-iname", "-path", "-ipath", "-wholename"))
 _PATCHES_OF_GIT = frozenset(("diff", "show", "grep", "whatchanged", "range-diff"))
 _COPIES_OF_GIT = frozenset(("archive", "format-patch", "fast-export", "bundle"))
 """Commands of git that copy files, perhaps to names that are not hidden."""
-_PATCH_OPTION = re.compile(
+_PATCH_OPTION = Pattern(
     r"-p|-u|--patc.*|-U\d*|--uni.*|-L.*|-c|--cc|--dd|-m|-G.*|--bin.*|--reme.*"
 )
 _OBJECTS_OF_GIT = frozenset(("cat-file", "unpack-file", "difftool", "checkout-index"))
 """Commands of git that show or copy any object, whatever its name."""
-_SHOWS_OBJECTS = re.compile(r".*%\(raw.*|.*\balias\..*|commit\.verbose.*", re.DOTALL)
+_SHOWS_OBJECTS = Pattern(r".*%\(raw.*|.*\balias\..*|commit\.verbose.*", re.DOTALL)
 """Arguments with which other commands show objects or become another command."""
 _CHANGES_SHOWN = {
-    "status": re.compile(r"-[a-z]*v.*|--verb.*"),
-    "commit": re.compile(r"-[a-zA-Z]*[vp].*|--(?:verb|pat|inter).*"),
+    "status": Pattern(r"-[a-z]*v.*|--verb.*"),
+    "commit": Pattern(r"-[a-zA-Z]*[vp].*|--(?:verb|pat|inter).*"),
     **dict.fromkeys(
         ("add", "checkout", "reset", "restore", "stash"),
-        re.compile(r"-[a-zA-Z]*[pie].*|--(?:pat|inter|edit).*"),
+        Pattern(r"-[a-zA-Z]*[pie].*|--(?:pat|inter|edit).*"),
     ),
 }
 """Options with which commands of git print changes of tracked files."""
@@ -108,14 +109,14 @@ _PLACES_OF_GIT = (
     *("--attr-source", "--super-prefix"),
 )
 """Options before a command of git that take the next word."""
-_NO_PATCH = re.compile(
+_NO_PATCH = Pattern(
     r"--(?:stat|name-only|name-status|shortstat|numstat|summary|no-patch|quiet"
     r"|dirstat)(?:=.*)?|-[sq]"
 )
-_PATTERN_OPTION = re.compile(r"-[A-Za-z]*[ef].*|--(?:reg|fil|match).*")
-_TARGET = re.compile(r"-[A-Za-z]*[tr].*|-[A-Za-z]*[RTa].*|--.*")
+_PATTERN_OPTION = Pattern(r"-[A-Za-z]*[ef].*|--(?:reg|fil|match).*")
+_TARGET = Pattern(r"-[A-Za-z]*[tr].*|-[A-Za-z]*[RTa].*|--.*")
 """Options of `cp` with which its last word may be more than the target."""
-_ALL_ENTRIES = re.compile(r"-[A-Za-z]*[aAf][A-Za-z]*|--al.*|--almost-all")
+_ALL_ENTRIES = Pattern(r"-[A-Za-z]*[aAf][A-Za-z]*|--al.*|--almost-all")
 """Options with which `ls` lists dotfiles."""
 _LISTERS = ("ls", "find", "fd", "git")
 """Programs whose output may be file names for another program."""
@@ -125,7 +126,7 @@ _MOST_LISTERS = 20
 """Maximum number of commands in one text whose folders are searched."""
 _LISTED = "it could show hidden files"
 _ANY_OBJECT = "it can show any file of the history"
-_PARTS = re.compile(r"[\s'\"`()<>|;&=,:@{}\[\]]+")
+_PARTS = Pattern(r"[\s'\"`()<>|;&=,:@{}\[\]]+")
 _MOST_PARTS = 300
 _MOST_ENTRIES = 20_000
 _INSTALLED = frozenset(
@@ -310,14 +311,14 @@ class _Commands(Struct, dict=True):
             return HiddenUse("git", _ANY_OBJECT)
         if place == len(words):
             return None
-        before, name, rest = tuple(words[:place]), words[place], words[place + 1 :]
+        options, name, rest = tuple(words[:place]), words[place], words[place + 1 :]
         if name in _CHANGES_SHOWN and any(map(_CHANGES_SHOWN[name].fullmatch, rest)):
-            return self._use_of_listing(segment, (*before, "ls-files", "-z"))
+            return self._use_of_listing(segment, (*options, "ls-files", "-z"))
         if name in _NAMES_ONLY_OF_GIT:
             return None
         if why := self._find_why_of_named(name, segment.arguments[place + 1 :]):
             return HiddenUse("git", why)
-        return self._find_use_of_contents(segment, before, name, rest)
+        return self._find_use_of_contents(segment, options, name, rest)
 
     def _find_why_of_named(self, name: str, named: list[Word]) -> str:
         """Return the reason for a hidden file, on disk or in a commit, that the
@@ -331,16 +332,16 @@ class _Commands(Struct, dict=True):
         return ""
 
     def _find_use_of_contents(
-        self, segment: Segment, before: tuple[str, ...], name: str, rest: Sequence[str]
+        self, segment: Segment, options: tuple[str, ...], name: str, rest: Sequence[str]
     ) -> HiddenUse | None:
         if name in _OBJECTS_OF_GIT and not any(":" in word for word in rest):
             return HiddenUse("git", _ANY_OBJECT)
         if _prints_files(name, rest):
             commits = [
-                (*before, "rev-parse", "--verify", f"{word}^{{commit}}")
+                (*options, "rev-parse", "--verify", f"{word}^{{commit}}")
                 for word in self._objects_in(name, rest)
             ]
-            listing = (*before, *_list_instead(name, rest))
+            listing = (*options, *_list_instead(name, rest))
             return self._use_of_listing(segment, listing, *commits)
         return self._find_use_of_all_files() if name in _COPIES_OF_GIT else None
 
@@ -591,11 +592,11 @@ def _is_quiet(program: str, words: Sequence[str]) -> bool:
     option: `grep -e -q`.
     """
     pattern = _QUIET if program in ("grep", "egrep", "fgrep") else _QUIET_ELSEWHERE
-    for before, word in pairwise(("", *words)):
+    for previous, word in pairwise(("", *words)):
         if word == "--":
             return False
         if pattern.fullmatch(word):
-            return not before.startswith("-") or bool(_FLAG.fullmatch(before))
+            return not previous.startswith("-") or bool(_FLAG.fullmatch(previous))
     return False
 
 

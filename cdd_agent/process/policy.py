@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
 from cdd_agent.files.paths import PathRefused, confine_folder
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.command_segments import PIECE
 from cdd_agent.process.environments import (
     OWN_PROGRAMS,
@@ -48,10 +49,10 @@ _LONGEST = 100_000  # characters
 _LISTING_SECONDS = 10.0
 _log = logging.getLogger(__name__)
 
-_IN_DOUBLE_QUOTES = re.compile(r"\\(?P<escaped>.)|(?P<operator>`|\$\()", re.DOTALL)
-_EXPANDED = re.compile(r"[$*?\[{}~#!()=^]")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
-_UNSEEN = re.compile(f"[{CONTROL_CHARACTERS}]")
+_IN_DOUBLE_QUOTES = Pattern(r"\\(?P<escaped>.)|(?P<operator>`|\$\()", re.DOTALL)
+_EXPANDED = Pattern(r"[$*?\[{}~#!()=^]")
+_ASSIGNMENT = Pattern(r"[A-Za-z_]\w*(\[[^]]*\])?\+?=")
+_UNSEEN = Pattern(f"[{CONTROL_CHARACTERS}]")
 _OFF_LIST_HINT = (
     "Add the program to `commands.allow` in .cdd/config.yaml, set `commands.mode: ask`,"
     " or put it into a script or a Makefile target that an allowed program runs."
@@ -295,7 +296,6 @@ class CommandRunner(Struct, frozen=True):
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """The programs that run without a question."""
         return tuple(sorted({*ALWAYS_ALLOWED, *self.settings.allow}))
 
     async def execute(
@@ -351,10 +351,42 @@ class CommandRunner(Struct, frozen=True):
         any program without a question. `for_model`: a model reads all of the output, so
         every program counts, not only those that print files.
         """
-        command = self._judge_program(text, cwd, also=also, trusted=trusted)
+        command = self.read(text, cwd, also=also, trusted=trusted)
         if trusted:
             return command
         return self._with_hidden_files(command, for_model=for_model)
+
+    def read(
+        self,
+        text: str,
+        cwd: Path | None = None,
+        *,
+        also: Callable[[str], bool] = lambda program: False,
+        trusted: bool = False,
+    ) -> JudgedCommand:
+        """Return how a text would be started, for callers that do not start it: unlike
+        `judge`, this does not look for hidden files. Raises `CommandRefused`.
+        """
+        folder = cwd or self.root
+        if self.settings.mode == "unsafe":
+            return self._take_any(_readable(text, unsafe=True), folder)
+        text = _readable(text, unsafe=False)
+        words = split(text)
+        is_final = trusted or self.settings.mode == "safe"
+        reason = needs_shell(words)
+        if reason:
+            if is_final:
+                hint = _OWN_SHELL_HINT if trusted else _SHELL_HINT
+                raise CommandRefused(reason, hint=hint)
+            return JudgedCommand(text, shell_argv(text), folder, reason, in_shell=True)
+        program = words.argv[0]
+        argv = self._find_argv(words.argv, folder)
+        if trusted or program in self.allowed or also(program):
+            return JudgedCommand(text, argv, folder)
+        reason = f"`{program}` is not on the list of allowed commands"
+        if is_final:
+            raise CommandRefused(reason, hint=_choose_hint(program), program=program)
+        return JudgedCommand(text, argv, folder, reason)
 
     def _with_hidden_files(
         self, command: JudgedCommand, *, for_model: bool
@@ -405,35 +437,6 @@ class CommandRunner(Struct, frozen=True):
                 return replace(command, objection=why, is_always_asked=True)
         return command
 
-    def _judge_program(
-        self,
-        text: str,
-        cwd: Path | None,
-        *,
-        also: Callable[[str], bool],
-        trusted: bool,
-    ) -> JudgedCommand:
-        folder = cwd or self.root
-        if self.settings.mode == "unsafe":
-            return self._take_any(_readable(text, unsafe=True), folder)
-        text = _readable(text, unsafe=False)
-        words = split(text)
-        is_final = trusted or self.settings.mode == "safe"
-        reason = needs_shell(words)
-        if reason:
-            if is_final:
-                hint = _OWN_SHELL_HINT if trusted else _SHELL_HINT
-                raise CommandRefused(reason, hint=hint)
-            return JudgedCommand(text, shell_argv(text), folder, reason, in_shell=True)
-        program = words.argv[0]
-        argv = self._find_argv(words.argv, folder)
-        if trusted or program in self.allowed or also(program):
-            return JudgedCommand(text, argv, folder)
-        reason = f"`{program}` is not on the list of allowed commands"
-        if is_final:
-            raise CommandRefused(reason, hint=_choose_hint(program), program=program)
-        return JudgedCommand(text, argv, folder, reason)
-
     def _take_any(self, text: str, folder: Path) -> JudgedCommand:
         """Return the command for a text in unsafe mode: any text runs in a shell.
 
@@ -463,7 +466,7 @@ class CommandRunner(Struct, frozen=True):
 
     def must_ask(self, command: JudgedCommand) -> bool:
         """True if the user must approve the command and has not answered "always"."""
-        if not command.objection or self._known(command) in self.always:
+        if not command.objection or self._approval_key(command) in self.always:
             return False
         return command.is_always_asked or self.asks()
 
@@ -478,9 +481,9 @@ class CommandRunner(Struct, frozen=True):
                 f"{command.objection}, and it was not approved", allowed=self.allowed
             )
         if permission is Permission.ALWAYS:
-            self.always.add(self._known(command))
+            self.always.add(self._approval_key(command))
 
-    def _known(self, command: JudgedCommand) -> tuple[str, str]:
+    def _approval_key(self, command: JudgedCommand) -> tuple[str, str]:
         return command.text, os.path.relpath(command.folder, self.root)
 
     async def start(

@@ -3,17 +3,17 @@ folder.
 """
 
 import os
-import re
 from pathlib import Path
 
 from cdd_agent.files.paths import PathRefused, confine_folder
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.policy import CommandRunner, as_tool_answer
 from cdd_agent.settings.config import Commands
 from cdd_agent.settings.reading import use_switches
 from cdd_agent.settings.user_folders import data_folder
 from cdd_agent.threads import waited_for
 
-_ID = re.compile(r"[\w@+=,-]([\w .@+=,-]{0,126}[\w@+=,-])?")
+_ID = Pattern(r"[\w@+=,-]([\w .@+=,-]{0,126}[\w@+=,-])?")
 
 
 def execute_command_tool(
@@ -61,7 +61,6 @@ def _session_folder(*ids: str) -> Path:
 
 
 def _base_folder() -> Path:
-    """Return the folder that holds all sessions."""
     chosen = os.environ.get("CDD_WORKSPACES")
     if chosen:
         return Path(chosen).absolute()

@@ -16,13 +16,14 @@ from cdd_agent.files.manifests import (
     section,
 )
 from cdd_agent.files.text import decode_file
+from cdd_agent.pattern import Pattern
 
-_NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
-_REQUIREMENT = re.compile(
+_NAME = Pattern(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
+_REQUIREMENT = Pattern(
     rf"\s*({_NAME.pattern})\s*(?:\[[^\]]*\])?\s*(?:$|[<>=!~;@#(,].*)"
 )
-_STRING = re.compile(r"""["']([^"'\n]{1,100})["']""")
-_LIST_ITEM = re.compile(r"^[ \t]*-[ \t]+[\"']?([^\s\"'#:]+)", re.MULTILINE)
+_STRING = Pattern(r"""["']([^"'\n]{1,100})["']""")
+_LIST_ITEM = Pattern(r"^[ \t]*-[ \t]+[\"']?([^\s\"'#:]+)", re.MULTILINE)
 _TABLES = (
     ("project", "optional-dependencies"),
     ("dependency-groups",),

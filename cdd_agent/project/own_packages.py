@@ -20,8 +20,8 @@ from cdd_agent.refusals.kinds import Refusal
 
 _WHERE_FROM = """\
 import importlib.util, os, sys
-here = os.getcwd()
-sys.path[:] = [path for path in sys.path if path and os.path.abspath(path) != here]
+# `python -c` adds the current folder, unlike a runner of tests
+sys.path[:] = [path for path in sys.path if path]
 for name in sys.argv[1:]:
     try:
         found = importlib.util.find_spec(name)
@@ -107,7 +107,6 @@ def package_names(root: Path, bases: Iterable[str]) -> frozenset[str]:
 
 
 def _packages_of(root: Path) -> dict[str, Path]:
-    """Return the folders of the project's packages by name."""
     packages: dict[str, Path] = {}
     for source in (root / "src", root):
         for init in source.glob("*/__init__.py"):

@@ -12,14 +12,15 @@ from msgspec import Struct
 
 from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.text import decode_versions
+from cdd_agent.pattern import Pattern
 
-_TEST_NAME = re.compile(r"tests?[_-](.+)|(.+?)[._-](?:tests?|spec)")
+_TEST_NAME = Pattern(r"tests?[_-](.+)|(.+?)[._-](?:tests?|spec)")
 _SCRIPTS = {".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx"}
 """Suffixes of one language."""
 _TEST_FOLDERS = ("test", "tests", "__tests__", "spec", "specs")
 _SOURCES = (".", "src", "lib")
 """Folders with imported modules, in each folder around a test."""
-_DEFINED = re.compile(
+_DEFINED = Pattern(
     r"^\s*(?:async\s+)?(?:def|class)\s+(test\w*)", re.IGNORECASE | re.MULTILINE
 )
 _LARGEST = 1_000_000
@@ -29,7 +30,6 @@ _LARGEST = 1_000_000
 class TestFile(Struct, frozen=True):
     path: PurePosixPath
     defined: frozenset[str] = frozenset()
-    """Names of its tests and their classes."""
     imported: frozenset[PurePosixPath] = frozenset()
     """Files that could hold imported modules. Most do not exist."""
 

@@ -4,6 +4,8 @@ brackets (`Vec<T>`) is a rule.
 
 import re
 
+from cdd_agent.pattern import Pattern
+
 DESCRIPTION = "<What this is and who uses it, in two or three sentences.>"
 COMMANDS = {
     "set up": "<how to install what is needed>",
@@ -36,15 +38,13 @@ def _any_blank() -> str:
 
 
 _BULLET = r"[ \t]*(?:[-*+][ \t]+)?"
-_BLANK = re.compile(_any_blank())
-_BLANK_LINE = re.compile(
+_BLANK = Pattern(_any_blank())
+_BLANK_LINE = Pattern(
     rf"^{_BULLET}(?:[^:\n]*:[*_]*)?\s*(?:{_BLANK.pattern})[ \t]*(?:\n|\Z)", re.MULTILINE
 )
 """A blank alone, or after its label: `- Build: <…>`."""
-_UNNAMED_FOLDER = re.compile(
-    rf"^({_BULLET}){re.escape(FOLDER_NAME)}:[ \t]*", re.MULTILINE
-)
-_SECTION = re.compile(r"^(?=#{1,6}[ \t])", re.MULTILINE)
+_UNNAMED_FOLDER = Pattern(rf"^({_BULLET}){re.escape(FOLDER_NAME)}:[ \t]*", re.MULTILINE)
+_SECTION = Pattern(r"^(?=#{1,6}[ \t])", re.MULTILINE)
 
 
 def without_unfilled(text: str) -> str:

@@ -1,16 +1,15 @@
 """Parse a model string: the provider, and whether the model is hosted."""
 
-import re
+from cdd_agent.pattern import Pattern
 
 NAMES_WITHOUT_PROVIDER = {
-    "openai": re.compile(
+    "openai": Pattern(
         r"(?:ft:)?(?:gpt-(?:\d|daybreak|rosalind)|chatgpt-|codex-|computer-use-"
         r"|o[1-9](?:-|$))"
     ),
-    "anthropic": re.compile(r"claude-"),
+    "anthropic": Pattern(r"claude-"),
 }
-"""Models that users name without their provider."""
-_OTHER_HOSTED_NAMES = re.compile(
+_OTHER_HOSTED_NAMES = Pattern(
     r"gemini-\d|grok-\d|deepseek-(?:chat|reasoner)$"
     r"|(?:codestral|devstral|magistral|ministral|mistral|pixtral)-[\w-]*latest$"
 )

@@ -242,16 +242,21 @@ def misspelt_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that look misspelt, with messages. Other unknown variables
     may belong to other programs.
     """
+    unknown = [
+        variable
+        for variable, value in environment.items()
+        if value and variable.startswith("CDD_")
+        if variable not in VARIABLES and variable not in _OTHER_VARIABLES
+    ]
+    if not unknown:
+        return {}
     settings = {
         setting.name.replace(".", "_").upper(): setting.name
         for setting in declared_settings()
     }
     names = sorted({name.partition("_")[2] for name in VARIABLES})
     messages = {}
-    for variable, value in environment.items():
-        is_known = variable in VARIABLES or variable in _OTHER_VARIABLES
-        if is_known or not value or not variable.startswith("CDD_"):
-            continue
+    for variable in unknown:
         name = variable.removeprefix("CDD_")
         similar = difflib.get_close_matches(name, names, n=2, cutoff=_MIN_LIKENESS)
         advice = ""

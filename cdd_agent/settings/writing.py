@@ -9,6 +9,7 @@ import yaml
 from msgspec.structs import replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import Config, Models, ModelSettings, Role, with_values
 from cdd_agent.settings.models import with_settings
@@ -16,7 +17,7 @@ from cdd_agent.settings.reading import check_settings
 from cdd_agent.values.guarded_yaml import YamlEntry, compose_exactly, read_mapping
 
 _ANSWER_OPTIONS = ("effort", "temperature", "max_output_tokens")
-_PLAIN_TEXT = re.compile(r"[A-Za-z][\w.+-]*[/:][\w./:@+-]*[\w/]", re.ASCII)
+_PLAIN_TEXT = Pattern(r"[A-Za-z][\w.+-]*[/:][\w./:@+-]*[\w/]", re.ASCII)
 """Texts that need no quotes, such as model strings."""
 
 

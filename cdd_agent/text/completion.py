@@ -1,13 +1,14 @@
 """Completions of a typed text, and the names that it may mean."""
 
-import re
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
+from cdd_agent.pattern import Pattern
+
 _SHORTEST_TYPO = 3
 """The fewest letters of a text that may have a wrong letter."""
-_WORD = re.compile(r"[^\W_]+")
+_WORD = Pattern(r"[^\W_]+")
 
 
 class CompletionKind(Enum):
@@ -25,7 +26,6 @@ class CompletionKind(Enum):
 
 class Completion(NamedTuple):
     line: str
-    """The whole completed line."""
     shown: str
     help: str = ""
     kind: CompletionKind = CompletionKind.WORD

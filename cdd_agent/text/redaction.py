@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdd_agent.network.keys import clean_key
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.secret_names import is_secret_name
 
 _MIN_LENGTH = 8
@@ -141,7 +142,7 @@ _WHOLE = _any_shape(
     [_whole_pattern(shape) for shape in _OTHERS],
     first=2,
 )
-_PARTIAL = re.compile(
+_PARTIAL = Pattern(
     _any_shape(
         [_partial_pattern(shape) for shape in _WORDS],
         [_partial_pattern(shape) for shape in _OTHERS],

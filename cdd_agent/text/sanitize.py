@@ -3,6 +3,8 @@
 import re
 import unicodedata
 
+from cdd_agent.pattern import Pattern
+
 CONTROL_CHARACTERS = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"
     "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
@@ -11,12 +13,12 @@ CONTROL_CHARACTERS = (
 display order, but not tab and line feed.
 """
 
-_CONTROL = re.compile(f"[{CONTROL_CHARACTERS}\n]")
+_CONTROL = Pattern(f"[{CONTROL_CHARACTERS}\n]")
 _STRING = r"[^\x07\x1b\x90\x98\x9c-\x9f"
 """Beginning of a set: characters inside a control string. A control string ends before
 the next introducer, so that the search stays linear.
 """
-_ESCAPE = re.compile(
+_ESCAPE = Pattern(
     # the function keys of the Linux console
     r"\x1b\[\[[A-E]"
     # colours, cursor movements, keys; the last one may be cut off
@@ -29,8 +31,8 @@ _ESCAPE = re.compile(
     r"|(?:\x1bO|\x8f)[0-9]*[@-~]?"
     r"|\x1b[ -/]*[0-~]"
 )
-_LINE_END = re.compile("\r\n?|[\x85\u2028\u2029]")
-_NOT_TEXT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_LINE_END = Pattern("\r\n?|[\x85\u2028\u2029]")
+_NOT_TEXT = Pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def sanitize_for_display(text: str) -> str:

@@ -4,8 +4,10 @@ import re
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from cdd_agent.pattern import Pattern
+
 # A whole word of a name, or the end of a compound such as PGPASSWORD.
-_SECRET = re.compile(
+_SECRET = Pattern(
     r"""
     ( (?<![A-Z0-9]) (KEYS? | PASS | PAT)
     | TOKENS? | SECRETS? | PASSWORDS? | PASSWD | PASSPHRASES? | CREDENTIALS? | _PWD

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.command_folder import in_folder, split_folder
 from cdd_agent.tickets.markdown import CodeSpan, code_spans, without_checkbox
 
@@ -45,7 +46,7 @@ then there these they this those to until using when where which while will
 with without work works you your
 """
 _SENTENCE_WORDS = frozenset(_SENTENCE_WORDS_TEXT.split())
-_NO_CHECK = re.compile(
+_NO_CHECK = Pattern(
     r"""
     (?: none (?:\s(?:needed|required|necessary))? | n/?a | nil | no | [-–—]+
       | nothing (?:\sto\s(?:check|test|verify|run))?
@@ -62,48 +63,48 @@ _NO_CHECK = re.compile(
     """,
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
-_UNSPECIFIED = re.compile(
+_UNSPECIFIED = Pattern(
     r"(?:none specified|not specified|unspecified|tbd|todo)\b.*",
     re.IGNORECASE | re.DOTALL,
 )
-_STRUCK = re.compile(r"~~.+~~[.,;]?", re.DOTALL)
-_EMPHASIS = re.compile(r"(\*\*|__|\*|_)(.+)\1")
-_RUN = re.compile(
+_STRUCK = Pattern(r"~~.+~~[.,;]?", re.DOTALL)
+_EMPHASIS = Pattern(r"(\*\*|__|\*|_)(.+)\1")
+_RUN = Pattern(
     r"\W*(?:(?:please|then|first|now|also)\s+)*(?:re-?run|run|execute|running|use)?"
     r"(?:\s+the\s+(?:command|tests?|check))?(?:\s+with)?\W*",
     re.IGNORECASE,
 )
-_RUN_PREFIX = re.compile(r"^(?:re-?run|run|execute)\s*:?\s+", re.IGNORECASE)
-_JOIN = re.compile(
+_RUN_PREFIX = Pattern(r"^(?:re-?run|run|execute)\s*:?\s+", re.IGNORECASE)
+_JOIN = Pattern(
     r"\W*(?:(?:and|then|or|plus|also|finally|run)\W*)*", re.IGNORECASE | re.DOTALL
 )
-_AFTER = re.compile(
+_AFTER = Pattern(
     r"\W*(?:(?:must|should|has to|have to|both|all|and)\s+)*(?:pass|passes|succeed"
     r"|succeeds|is green|are green|works?)?\W*",
     re.IGNORECASE,
 )
-_EXPECTED = re.compile(r"\W*expect\w*\b", re.IGNORECASE)
-_FAILURE = re.compile(
+_EXPECTED = Pattern(r"\W*expect\w*\b", re.IGNORECASE)
+_FAILURE = Pattern(
     r"\W*expect\w*\W+(?:\w+\s+){0,3}?(?:fail\w*|errors?|red|no match\w*|not found"
     r"|nothing|non-?zero|exit code [1-9])\b",
     re.IGNORECASE,
 )
-_SHELL_SIGNS = re.compile(r"[|;<>`]|&&|\$\(")
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_SHELL_SIGNS = Pattern(r"[|;<>`]|&&|\$\(")
+_QUOTED = Pattern(r"'[^']*'|\"[^\"]*\"")
 _NO_CHECKERS = frozenset(
     ("cat", "cmp", "echo", "find", "git", "head", "ls", "pwd", "tail")
 )
-_NO_CHECK_WORDS = re.compile(
+_NO_CHECK_WORDS = Pattern(
     r"\s(?:install|add|ci|start|dev|serve|watch|up|init|create|new|migrate|upgrade|sync)"
     r"(?:\s|$)|^(?:dotnet|cargo|go|deno|bun)\s+run\b|\s--watch\b"
 )
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=\S*")
-_SCRIPT = re.compile(r"(?:\./|\.\\).+|[\w./\\-]+\.(?:sh|bash|bat|cmd|ps1)")
-_SOURCE_FILE = re.compile(
+_ASSIGNMENT = Pattern(r"[A-Za-z_]\w*=\S*")
+_SCRIPT = Pattern(r"(?:\./|\.\\).+|[\w./\\-]+\.(?:sh|bash|bat|cmd|ps1)")
+_SOURCE_FILE = Pattern(
     r"[^\s`]*[/\w]\.(?:py|[cm]?[jt]sx?|go|rs|java|kt|rb|php|cs|swift|sh)(?:::\S+)?"
     r"|\S+::\S+"
 )
-_FLAG = re.compile(r"--?[A-Za-z][\w-]*(?:=\S*)?")
+_FLAG = Pattern(r"--?[A-Za-z][\w-]*(?:=\S*)?")
 _SHELL_LANGUAGES = frozenset(
     {"", "bash", "sh", "shell", "console", "zsh", "text", "terminal", "powershell"}
 )

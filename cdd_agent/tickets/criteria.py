@@ -7,30 +7,31 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from cdd_agent.files.atomic import digest
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.writable_text import one_line
 
 CriterionRef: TypeAlias = int | str
 """A reference in a plan: the place in the spec, from 1, or the words."""
 _LONGEST = 100
 """Longest criterion, in characters, that a plan names in full."""
-_SHORTENED = re.compile(r"(?:…|\.\.\.)$")
+_SHORTENED = Pattern(r"(?:…|\.\.\.)$")
 _NUMBER_MARK = r"[-_ #]*[0-9]{1,9}\s*[:.)–—-]\s+"
-_NAMED_LABEL = re.compile(rf"\s*(?:AC|criterion){_NUMBER_MARK}", re.IGNORECASE)
-_ANY_LABEL = re.compile(rf"(?:AC|criterion)?{_NUMBER_MARK}", re.IGNORECASE)
+_NAMED_LABEL = Pattern(rf"\s*(?:AC|criterion){_NUMBER_MARK}", re.IGNORECASE)
+_ANY_LABEL = Pattern(rf"(?:AC|criterion)?{_NUMBER_MARK}", re.IGNORECASE)
 _MARKS = " *_`\"'“”‘’„«»"
 _STOPS = f"{_MARKS}.;,"
-_MARKED = re.compile(r"(`+|\*+|_+|\"|'|[“„‘«])(.+?)(`+|\*+|_+|\"|'|[”“’»])")
+_MARKED = Pattern(r"(`+|\*+|_+|\"|'|[“„‘«])(.+?)(`+|\*+|_+|\"|'|[”“’»])")
 _CLOSING = {"“": "”", "„": "“", "‘": "’", "«": "»"}
 _TYPOGRAPHIC = str.maketrans("’‘“”„", '\'\'"""')
-_REMARK = re.compile(r"\([^()]*\)")
-_NUMBERS_ONLY = re.compile(
+_REMARK = Pattern(r"\([^()]*\)")
+_NUMBERS_ONLY = Pattern(
     r"\W*(?:none|n/a)?\W*|(?:acceptance|criteri(?:on|a)|\bac|and|to|through|[0-9]"
     r"|[\s,;:&#`+._\-–—])*",
     re.IGNORECASE,
 )
-_NUMBER_LABEL = re.compile(r"\bAC[-_ ]?(?=[0-9])", re.IGNORECASE)
+_NUMBER_LABEL = Pattern(r"\bAC[-_ ]?(?=[0-9])", re.IGNORECASE)
 _NUMBER = r"(?<![\w.])([0-9]{1,9})(?!\w|\.[0-9])"
-_NUMBERS = re.compile(rf"{_NUMBER}(?:\s*(?:-|–|—|to|through)\s*{_NUMBER})?")
+_NUMBERS = Pattern(rf"{_NUMBER}(?:\s*(?:-|–|—|to|through)\s*{_NUMBER})?")
 _MAX_RANGE = 100_000
 
 
@@ -165,7 +166,7 @@ def _find_place(words: str, keys: Sequence[str]) -> int | None:
     return None
 
 
-def _without(label: re.Pattern[str], text: str) -> str:
+def _without(label: Pattern[str], text: str) -> str:
     match = label.match(text)
     return text[match.end() :] if match else text
 

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.markdown import code_spans, without_checkbox
 from cdd_agent.tickets.plan import AffectedFile
 from cdd_agent.tickets.text_pieces import table_cells
@@ -20,7 +21,7 @@ gnumakefile jenkinsfile justfile license makefile podfile procfile rakefile read
 vagrantfile
 """
 _BARE_NAMES = frozenset(_BARE_NAMES_TEXT.split())
-_EXTENSION = re.compile(r"\.[A-Za-z0-9_+~-]{1,12}")
+_EXTENSION = Pattern(r"\.[A-Za-z0-9_+~-]{1,12}")
 _SOURCE_EXTENSIONS_TEXT = """
 bash bat c cc cfg clj cmd conf cpp cs css csv dart env erl ex exs fs go gradle
 graphql h hpp hs htm html ini ipynb java js json jsonl jsx kt kts less lock lua md
@@ -28,32 +29,32 @@ mdx mjs ml php pl po proto ps1 py pyi r rb rs rst sass scala scss sh sql svelte 
 swift tf toml ts tsx txt vue xml yaml yml zig
 """
 _SOURCE_EXTENSIONS = frozenset(_SOURCE_EXTENSIONS_TEXT.split())
-_NO_FILES = re.compile(
+_NO_FILES = Pattern(
     r"(?:none|nothing|nil|n/a|tbd|no files?|not"
     r" (?:specified|applicable|known)|unspecified)[.,;:!]?(?:\s.*)?|[-–—]?",
     re.IGNORECASE | re.DOTALL,
 )
-_QUOTED = re.compile(r"([\"'])(\S[^\"']*)\1(?=\s|$)")
-_STRUCK = re.compile(r"~~(.+)~~")
-_LINK = re.compile(
+_QUOTED = Pattern(r"([\"'])(\S[^\"']*)\1(?=\s|$)")
+_STRUCK = Pattern(r"~~(.+)~~")
+_LINK = Pattern(
     r"\[(?P<text>[^\[\]]*)\]"
     r"\((?P<target><[^<>\n]*>|(?:[^()\s]|\([^()\s]*\))*)(?:[ \t]+\"[^\"]*\")?\)"
 )
-_WEB = re.compile(r"(?:https?|mailto|ftp):", re.IGNORECASE)
-_ANCHOR = re.compile(r"#(?!L[0-9]).*")
-_SEPARATOR = re.compile(r"(?:[,;、，]\s*(?:and\s)?|\s(?:and|&|\+)\s)\s*")
-_ARROW = re.compile(r"\s*(?:→|->|=>|⇒|(?:is |to be )?(?:renamed|moved) to)\s*")
-_LINES_BEHIND = re.compile(
+_WEB = Pattern(r"(?:https?|mailto|ftp):", re.IGNORECASE)
+_ANCHOR = Pattern(r"#(?!L[0-9]).*")
+_SEPARATOR = Pattern(r"(?:[,;、，]\s*(?:and\s)?|\s(?:and|&|\+)\s)\s*")
+_ARROW = Pattern(r"\s*(?:→|->|=>|⇒|(?:is |to be )?(?:renamed|moved) to)\s*")
+_LINES_BEHIND = Pattern(
     r"\s*(?:[:(,]?\s*(?:lines?|L)\s*|:)(?P<first>[0-9]{1,9})"
     r"(?:\s*[-–]\s*L?(?P<last>[0-9]{1,9}))?\b",
     re.IGNORECASE,
 )
-_VERB_BEFORE = re.compile(
+_VERB_BEFORE = Pattern(
     r"(?P<verb>\[?(?:create|add|new(?: file)?|modify|modified|update|edit|change|delete"
     r"|remove|test|rename|move)s?d?\]?\s*:?)\s+(?P<path>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_PATH_AND_NOTE = re.compile(
+_PATH_AND_NOTE = Pattern(
     r"(?P<path>.*?)(?P<note>[ \t]+\(.*\)|[ \t]+[-–—:][ \t].*|:[ \t]+.*)?", re.DOTALL
 )
 

@@ -1,12 +1,13 @@
 """Replaces lines of a text, and keeps all others byte for byte."""
 
-import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-_LINE_END = re.compile(r"[\r\n]+$")
+from cdd_agent.pattern import Pattern
+
+_LINE = Pattern(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_LINE_END = Pattern(r"[\r\n]+$")
 
 
 class LineEdit(Struct, frozen=True):

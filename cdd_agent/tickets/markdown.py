@@ -11,6 +11,7 @@ from markdown_it.token import Token
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.writable_text import UNWRITABLE
 
@@ -20,10 +21,10 @@ _PARSER = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).disable(
     ["inline", "text_join"]
 )
 
-_EXAMPLE_START = re.compile(r"\s*<(?:!--|pre\b|script\b|style\b)", re.IGNORECASE)
-_EXAMPLE_END = re.compile(r"-->|</(?:pre|script|style)>", re.IGNORECASE)
-_RULE = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
-_ITEM = re.compile(
+_EXAMPLE_START = Pattern(r"\s*<(?:!--|pre\b|script\b|style\b)", re.IGNORECASE)
+_EXAMPLE_END = Pattern(r"-->|</(?:pre|script|style)>", re.IGNORECASE)
+_RULE = Pattern(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
+_ITEM = Pattern(
     r"(?P<indent>[ \t]*)(?:[-*+•]|[0-9]{1,9}[.)])(?:[ \t]+(?P<text>.*)|$)", re.DOTALL
 )
 
@@ -135,7 +136,7 @@ def _has_end(token: Token, last_line: str) -> bool:
     return opening is not None and _EXAMPLE_END.search(token.content) is not None
 
 
-_CHECKBOX = re.compile(r"^\[[ xX]\][ \t]+")
+_CHECKBOX = Pattern(r"^\[[ xX]\][ \t]+")
 
 
 def without_checkbox(text: str) -> str:
@@ -159,9 +160,9 @@ def prose(lines: Sequence[Line]) -> str:
 
 _LEAD = r"([ \t]*[0-9]{0,9})"
 _PUNCTUATION = r"[!-/:-@\[-`{-~]"
-_ESCAPED = re.compile(rf"^{_LEAD}\\(?={_PUNCTUATION}|[ \t])")
-_ESCAPABLE = re.compile(rf"^{_LEAD}(?={_PUNCTUATION})")
-_STRUCTURE = re.compile(
+_ESCAPED = Pattern(rf"^{_LEAD}\\(?={_PUNCTUATION}|[ \t])")
+_ESCAPABLE = Pattern(rf"^{_LEAD}(?={_PUNCTUATION})")
+_STRUCTURE = Pattern(
     # a heading or bold label
     r"[ \t]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)?(?:#{1,6}|\*\*|__)"
     r"|[ \t]*(?:=+|-+)[ \t]*$"  # a heading's underline
@@ -202,7 +203,7 @@ def _unescape(line: str) -> str:
 
 # Code spans
 
-_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_CODE_SPAN = Pattern(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 
 
 class CodeSpan(Struct, frozen=True):

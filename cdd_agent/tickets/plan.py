@@ -12,38 +12,38 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import astuple, force_setattr, replace
 
 from cdd_agent.errors import BadInput
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.criteria import CriterionRef, normal_refs
 from cdd_agent.tickets.writable_text import one_line, plain_text
 
 NO_CHECK = "none"
-""""No check" in plan.md and JSON."""
 DEFAULT_COMPLEXITY = "medium"
 DEFAULT_TIME = "unknown"
 DEFAULT_TYPE = "feature"
 NEW = "new"
 DELETED = "deleted"
 
-STEP_ID = re.compile("[a-z0-9]{4,8}")
-ID_COMMENT = re.compile(r"\s*<!--\s*id:\s*(?P<id>[^\s>]*)\s*-->\s*$")
+STEP_ID = Pattern("[a-z0-9]{4,8}")
+ID_COMMENT = Pattern(r"\s*<!--\s*id:\s*(?P<id>[^\s>]*)\s*-->\s*$")
 """A step's id, at the end of its heading."""
-_ID_OF_HEADING = re.compile(
+_ID_OF_HEADING = Pattern(
     r"^(?P<heading>#.*?)[ \t]*<!--[ \t]*id:[^\n>]*-->[ \t]*$", re.MULTILINE
 )
-STEP_LABEL = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*(?:\.?[A-Za-z])?")
+STEP_LABEL = Pattern(r"[0-9]{1,9}(?:\.[0-9]{1,9})*(?:\.?[A-Za-z])?")
 """Step numbers as users write them: `2`, `1b`, `1.5`, `2.1.a`."""
 
 _REMARK = r"\s*(?:[,;:.(\[–—-].*)?"
-_CREATED = re.compile(
+_CREATED = Pattern(
     rf"(?:a )?new(?: file)?{_REMARK}|creat(?:e|es|ed)\b.*|(?:moved|renamed) from\b.*",
     re.IGNORECASE,
 )
-_DELETED = re.compile(
+_DELETED = Pattern(
     rf"(?:to be )?(?:deleted?|removed?){_REMARK}|(?:moved|renamed) to\b.*",
     re.IGNORECASE,
 )
-_LINES = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
-_LINES_IN_PATH = re.compile(
+_LINES = Pattern(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+_LINES_IN_PATH = Pattern(
     r"(?P<path>.+?)(?::L?|#L)(?P<first>[0-9]{1,9})"
     r"(?:[-–]L?(?P<last>[0-9]{1,9})|:[0-9]{1,9})?"
 )
@@ -233,8 +233,8 @@ class PlanStep(Struct, frozen=True):
 
 
 _TICK = r"(?:[✅✓✔☑☐⬜]\ufe0f?|\[[ xX]\])"
-_TICKS = re.compile(rf"^(?:{_TICK}\s*)+|(?:\s*{_TICK})+$")
-_STRUCK = re.compile(r"~~(.*)~~")
+_TICKS = Pattern(rf"^(?:{_TICK}\s*)+|(?:\s*{_TICK})+$")
+_STRUCK = Pattern(r"~~(.*)~~")
 
 
 def _plain_label(label: str) -> str:

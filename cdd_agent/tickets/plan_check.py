@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct, field
 
 from cdd_agent.files.hidden_from_models import HiddenFiles
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.declared_files import (
     DeclaredFile,
     declare_files,
@@ -40,7 +41,7 @@ _ABOUT_THE_SPEC = frozenset(
 _MAX_FILES = 8
 _MAX_HOURS = 8.0
 _SHOWN_CRITERION = 60
-_TIME = re.compile(
+_TIME = Pattern(
     r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*(h(?:ours?|rs?)?|d(?:ays?)?|w(?:eeks?)?)\b",
     re.IGNORECASE,
 )
@@ -48,8 +49,6 @@ _WORK_HOURS = {"h": 1.0, "d": 8.0, "w": 40.0}
 
 
 class FilesOfPlan(Struct, frozen=True):
-    """The plan's files in the project."""
-
     existing: frozenset[str]
     refused: Mapping[str, str] = field(default_factory=dict)
     """Path → why it is invalid or outside the project."""

@@ -1,4 +1,3 @@
-import re
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -6,6 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.plan import (
     NO_CHECK,
     AffectedFile,
@@ -16,7 +16,7 @@ from cdd_agent.tickets.step_matching import match_versions
 
 DEFAULT_CHECK = "the default check"
 """Shown for a step without named checks."""
-_WORD = re.compile(r"\S+")
+_WORD = Pattern(r"\S+")
 _MOST_WORDS = 2_000
 """Longest text, in words, for a word-by-word comparison."""
 _LEAST_ALIKE = 0.4
@@ -33,7 +33,7 @@ _TEXTS = {
 
 
 class StepChangeKind(StrEnum):
-    """How two versions of a step mainly differ."""
+    """The main difference between two versions of a step."""
 
     NEW = "new"
     CHANGED = "changed"

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Sequence
 
-_FENCE = re.compile(
+from cdd_agent.pattern import Pattern
+
+_FENCE = Pattern(
     r"\ufeff? {0,3}(?P<marks>`{3,}|~{3,})[ \t]*(?P<info>[^`\r\n]*?)[ \t]*[\r\n]*"
 )
-_HEADING = re.compile(r"\ufeff? {0,3}#{1,6}[ \t]")
-_STEP = re.compile(r" {0,3}#{1,6}[ \t]\W*(?:step|task)\s+#?[0-9]", re.IGNORECASE)
+_HEADING = Pattern(r"\ufeff? {0,3}#{1,6}[ \t]")
+_STEP = Pattern(r" {0,3}#{1,6}[ \t]\W*(?:step|task)\s+#?[0-9]", re.IGNORECASE)
 _TEXT_FORMATS = {"", "markdown", "md", "text", "txt", "plaintext"}
 
 

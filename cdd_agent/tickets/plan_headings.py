@@ -10,6 +10,7 @@ from enum import Enum, auto
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.markdown import Document
 from cdd_agent.tickets.plan import ID_COMMENT, STEP_ID, STEP_LABEL
 from cdd_agent.tickets.plan_labels import has_label
@@ -19,7 +20,7 @@ LINE_DEPTH = 7
 """The depth of bold lines: below every heading."""
 
 _LABEL = rf"(?P<label>{STEP_LABEL.pattern})(?!\w|\.[0-9])"
-_STEP = re.compile(
+_STEP = Pattern(
     rf"""
     \W{{0,9}} (?:\[[ xX~-]\]\W{{0,9}})? (?:[0-9]+(?:\.[0-9]+)*[.)]?\s+)?
     (?P<before> [(\[]? \boptional\b [)\]]? [:,]? )? \W{{0,9}}
@@ -30,33 +31,33 @@ _STEP = re.compile(
     """,
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
-_TAG = re.compile(r"</?[a-z][a-z0-9]*(?:\s[^<>]*)?>", re.IGNORECASE)
-_STRUCK = re.compile(r"~~.*~~", re.DOTALL)
-_BOLD_START = re.compile(r"(\*\*|__)(.*?)\1")
-_BOLD_LINE = re.compile(r"(?P<marks>\*\*|__)(?=\S)(?P<text>.+?)(?P=marks)(?P<rest>.*)")
-_STEP_LINE = re.compile(
+_TAG = Pattern(r"</?[a-z][a-z0-9]*(?:\s[^<>]*)?>", re.IGNORECASE)
+_STRUCK = Pattern(r"~~.*~~", re.DOTALL)
+_BOLD_START = Pattern(r"(\*\*|__)(.*?)\1")
+_BOLD_LINE = Pattern(r"(?P<marks>\*\*|__)(?=\S)(?P<text>.+?)(?P=marks)(?P<rest>.*)")
+_STEP_LINE = Pattern(
     rf"\W*(?:\[[ xX]\]\s*)?(?:step|task)\s*{_LABEL}\s*[:.)–—-]", re.IGNORECASE
 )
-_STRUCK_LINE = re.compile(r"~~(?:#{1,6}\s|\*\*|__)\s*(?P<text>.+?)(?:\*\*|__)?~~\s*")
-_CLOSE_HEADING = re.compile(
+_STRUCK_LINE = Pattern(r"~~(?:#{1,6}\s|\*\*|__)\s*(?P<text>.+?)(?:\*\*|__)?~~\s*")
+_CLOSE_HEADING = Pattern(
     r" {0,3}(?P<marks>#{1,6})[\u00a0\u3000]*(?P<text>[^#\s].*?)[ \t]*#*[ \t]*"
 )
 
-_STEP_WORD = re.compile(
+_STEP_WORD = Pattern(
     r"\W*(?:\[[ xX~-]\]\s*)?(?:[0-9.]+[.)]?\s+)?"
     r"(?:(?:steps?|tasks?)\b\s*[#\[(]?\s*[0-9]"
     r"|(?:step|task)(?:\s*[:–—]|\s+(?:[a-z]|one|two|three|four|five|six|seven|eight"
     r"|nine|ten)\b))",
     re.IGNORECASE,
 )
-_OTHER_WORD = re.compile(
+_OTHER_WORD = Pattern(
     r"\W*(?:phase|stage|milestone|part|sprint|iteration|schritt|aufgabe|etappe|étape"
     r"|tâche|paso|tarea|etapa|passo|passaggio|fase|stap|taak|steg|trin|krok|zadanie"
     r"|шаг|задача|этап|步骤|任务|阶段|ステップ|タスク|단계)\s*[#\[(]?\s*[0-9一二三四五六七八九十]+\s*(?:[\])]?\s*[:：.)–—-]|$)"
     r"|\W*第\s*[0-9一二三四五六七八九十]+\s*[步阶階]",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(
+_NUMBER = Pattern(
     r"\W*[0-9]{1,3}(?:(?:\.[0-9]{1,3})+[a-z]?[.:)]?\s+"
     r"|[a-z]?(?:[.:)\]]\s*|\s+[-–—]\s+))\S"
     # T012 and T1: are task numbers, S3 and UTF-8 names
@@ -75,16 +76,14 @@ class Title(Enum):
 
 
 _TITLES = {
-    Title.OVERVIEW: re.compile(
+    Title.OVERVIEW: Pattern(
         r"(?:plan |implementation )?(?:overview|summary)", re.IGNORECASE
     ),
-    Title.RISKS: re.compile(
+    Title.RISKS: Pattern(
         r"(?:potential |known )?risks?(?:\W.*)?", re.IGNORECASE | re.DOTALL
     ),
-    Title.STEPS: re.compile(
-        r"(?:implementation |plan )?(?:steps|tasks)", re.IGNORECASE
-    ),
-    Title.NOTES: re.compile(r"(?:plan )?notes", re.IGNORECASE),
+    Title.STEPS: Pattern(r"(?:implementation |plan )?(?:steps|tasks)", re.IGNORECASE),
+    Title.NOTES: Pattern(r"(?:plan )?notes", re.IGNORECASE),
 }
 
 

@@ -7,6 +7,7 @@ from enum import Enum, auto
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.plan import DELETED, NEW
 
 
@@ -113,16 +114,16 @@ _NAME = r"[^\W\d_](?:[\w /&'’()\[\].-]{0,48}[\w)\].])?"
 _SIGN = r"(?:(?<=[*_])[^\x00-\x7f\w\s]{1,3}[ \t]*)?"
 # Bullet, tick box, then the name, with its colon inside or outside the marks: `-
 # **Files:** a.py`, `*Files*: a.py`, `- [ ] Files: a`, `**✅ Files:** a`
-_LABEL = re.compile(
+_LABEL = Pattern(
     r"[ \t]*(?:(?:[-*+•]|[0-9]{1,9}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?"
     rf"(?P<marks>\*\*|__|[*_`]?)[ \t]*{_SIGN}(?P<name>{_NAME})[ \t]*"
     r"(?:[:：][ \t]*(?P=marks)|(?P=marks)[ \t]*[:：])(?P<value>.*)",
     re.DOTALL,
 )
-_BOLD_LINE = re.compile(
+_BOLD_LINE = Pattern(
     rf"[ \t]*(?P<marks>\*\*|__)[ \t]*{_SIGN}(?P<name>{_NAME})[ \t]*(?P=marks)[ \t]*"
 )
-_REMARK = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
+_REMARK = Pattern(r"\s*[(\[][^()\[\]]*[)\]]")
 
 # These are more often for readers than to be run.
 _LOOSE_CHECKS = frozenset(

@@ -11,6 +11,7 @@ from enum import Enum, auto
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.findings import Findings, line_runs, quote
 from cdd_agent.tickets.line_edits import split_lines
 from cdd_agent.tickets.markdown import (
@@ -84,9 +85,9 @@ class ParsedPlan(Struct):
     """Text of all other sections, with headings."""
     steps: list[ParsedStep] = field(default_factory=list)
     steps_end: int | None = None
-    """Where the section above the first step ends."""
+    """End of the section above the first step."""
     top_end: int = 0
-    """Where the first section begins."""
+    """First line of the first section."""
     findings: Findings = field(default_factory=Findings)
 
     def to_plan(self) -> ImplementationPlan:
@@ -181,7 +182,7 @@ class _Section(Struct):
         return parts
 
 
-_PLAN_TITLE = re.compile(
+_PLAN_TITLE = Pattern(
     r"(?:implementation\s+plan|plan(?=\s*:|$))\s*[:\-–—]?\s*(.*)",
     re.IGNORECASE | re.DOTALL,
 )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from cdd_agent.errors import BadInput
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.criteria import CriterionRef
 from cdd_agent.tickets.markdown import code_span, spellings
 from cdd_agent.tickets.plan import NO_CHECK, ImplementationPlan, PlanStep
@@ -37,9 +38,7 @@ def write_plan(plan: ImplementationPlan) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-_PLAIN_WORDS = re.compile(
-    r"(?:\w|`[\w ./-]+`)(?:[\w ,.'()/-]|`[\w ./-]+`)*(?<=[\w)…`])"
-)
+_PLAIN_WORDS = Pattern(r"(?:\w|`[\w ./-]+`)(?:[\w ,.'()/-]|`[\w ./-]+`)*(?<=[\w)…`])")
 """Words that Markdown and the reader keep."""
 
 

@@ -5,30 +5,31 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.markdown import code_spans
 from cdd_agent.tickets.plan import STEP_LABEL, MayFail
 
-_REMARK = re.compile(r"\([^()]*\)")
-_NO_STEPS = re.compile(r"(?:none|nothing|no|n/a|-|–|—)\b|[-–—]?$", re.IGNORECASE)
-_ALL_STEPS = re.compile(
+_REMARK = Pattern(r"\([^()]*\)")
+_NO_STEPS = Pattern(r"(?:none|nothing|no|n/a|-|–|—)\b|[-–—]?$", re.IGNORECASE)
+_ALL_STEPS = Pattern(
     r"\ball\b.*\b(?:previous|prior|preceding|earlier|above|before)\b", re.IGNORECASE
 )
-_PREVIOUS_STEP = re.compile(
+_PREVIOUS_STEP = Pattern(
     r"(?:the\s+)?(?:previous|prior|preceding)\s+(?:step|task)\b", re.IGNORECASE
 )
 _LABEL = rf"(?<![\w.])({STEP_LABEL.pattern})(?!\w|\.[0-9])"
-_LABELS = re.compile(
+_LABELS = Pattern(
     rf"{_LABEL}(?:\s*(?:-|–|—|to|through)\s*(?:(?:steps?|tasks?)\s*)?#?{_LABEL})?",
     re.IGNORECASE,
 )
-_TITLE = re.compile(rf"((?:step|task)\s*#?{_LABEL})\s*[:–—]\s[^,;]*", re.IGNORECASE)
-_REFERENCE = re.compile(rf"\W*(?:(?:steps?|tasks?)\s*#?)?{_LABEL}", re.IGNORECASE)
-_NO_TESTS = re.compile(
+_TITLE = Pattern(rf"((?:step|task)\s*#?{_LABEL})\s*[:–—]\s[^,;]*", re.IGNORECASE)
+_REFERENCE = Pattern(rf"\W*(?:(?:steps?|tasks?)\s*#?)?{_LABEL}", re.IGNORECASE)
+_NO_TESTS = Pattern(
     r"(?:none|nothing|nil|no|n/a|no tests?|[-–—])[.!]?(?:\s*[(,;–—-].*)?",
     re.IGNORECASE | re.DOTALL,
 )
-_UNTIL_WORD = re.compile(r"\b(?:until|till)\b", re.IGNORECASE)
-_UNTIL = re.compile(
+_UNTIL_WORD = Pattern(r"\b(?:until|till)\b", re.IGNORECASE)
+_UNTIL = Pattern(
     rf",?\s*\(?\b(?:until|till)\s+(?:step|task)?\s*#?(?P<label>{STEP_LABEL.pattern})"
     r"(?!\w)\s*\)?[.\s]*$",
     re.IGNORECASE,

@@ -1,17 +1,17 @@
 """Finds tickets about similar subjects, by shared rare words."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 
 from msgspec import Struct
 
 from cdd_agent.errors import CddError
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.store import Ticket
 
 _MAX_TICKETS = 300
 _MAX_SPEC_BYTES = 100_000
-_WORD = re.compile(r"\w{3,}")
+_WORD = Pattern(r"\w{3,}")
 
 
 class Related(Struct, frozen=True):

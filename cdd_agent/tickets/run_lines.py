@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.check_reader import (
     expects_failure,
     is_check_command,
@@ -17,18 +18,18 @@ from cdd_agent.tickets.check_reader import (
 from cdd_agent.tickets.markdown import code_spans
 from cdd_agent.tickets.text_pieces import Piece, PieceKind
 
-_RUN_LINE = re.compile(
+_RUN_LINE = Pattern(
     r"(?:\[[ xX]\]\s*)?(?:(?:\*\*|__)[^*_`]*\b(?:run|verify|test|check)\b[^*_`]*"
     r"(?:\*\*|__)\s*[:—–-]?\s*(?:run\s+)?|(?:run|verify|test)\b\s*:?\s*)(?=`)",
     re.IGNORECASE,
 )
-_CHECK_WORDS = re.compile(
+_CHECK_WORDS = Pattern(
     r"\b(?:verif(?:y|ies|ied)|ensure|make sure|confirm|pass(?:es)?|succeeds?|green"
     r"|run)\b"
     r"|:\s*`[^`]*`\W*$",
     re.IGNORECASE,
 )
-_RUN_ALONE = re.compile(r"[*_]*run[*_]*:[*_]*", re.IGNORECASE)
+_RUN_ALONE = Pattern(r"[*_]*run[*_]*:[*_]*", re.IGNORECASE)
 
 
 class CommandsToRun(Struct, frozen=True):

@@ -17,7 +17,7 @@ from cdd_agent.tickets.status import (
 )
 
 Require = Literal["verified", "checked"]
-"""What a run requires of each step: passed tests, or at least a check."""
+"""A run's requirement for each step: passed tests, or at least a check."""
 _ACCEPTED: Mapping[Require, frozenset[StepOutcome]] = {
     "verified": frozenset({StepOutcome.PASSED}),
     "checked": frozenset(

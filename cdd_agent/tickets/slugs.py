@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from enum import Enum, auto
 
 from cdd_agent.errors import BadInput
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 _MAX_LENGTH = 100
 _MAX_BYTES = 180
 """Git extends ticket names, and file systems allow 255 bytes."""
-_RESERVED = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
+_RESERVED = Pattern(r"con|prn|aux|nul|(com|lpt)[0-9]")
 _CHANGE = "change-"
-_CHANGE_NAME = re.compile(rf"{_CHANGE}\d+")
+_CHANGE_NAME = Pattern(rf"{_CHANGE}\d+")
 # Invisible Unicode letters and marks.
-_UNSEEN = re.compile(
+_UNSEEN = Pattern(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"
 )

@@ -1,6 +1,5 @@
 """A ticket's spec.yaml, in its current form and those of earlier tools."""
 
-import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Self
@@ -9,6 +8,7 @@ import yaml
 from msgspec import Struct, field
 
 from cdd_agent.errors import BadInput
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.placeholders import is_placeholder
 from cdd_agent.tickets.plan import normalise
@@ -58,7 +58,9 @@ class TicketType(StrEnum):
 
 
 class TicketSpec(Struct, frozen=True):
-    """What a ticket asks for. `from_yaml(spec.to_yaml()) == spec`, without comments."""
+    """The request of a ticket. `from_yaml(spec.to_yaml()) == spec`, without
+    comments.
+    """
 
     title: str = ""
     type: TicketType = TicketType.FEATURE
@@ -267,7 +269,7 @@ def _pop_description(entries: dict[object, YamlEntry]) -> str:
     return "\n\n".join(parts)
 
 
-_BULLET = re.compile(r"\s*(?:[-*+•]|[0-9]{1,9}[.)])\s+(.*)")
+_BULLET = Pattern(r"\s*(?:[-*+•]|[0-9]{1,9}[.)])\s+(.*)")
 _GHERKIN = {"given", "when", "then"}
 
 
@@ -331,7 +333,7 @@ def _gherkin_sentence(values: Mapping[str, str]) -> str:
 # Writing
 
 # Unless escaped, YAML folds these like a newline.
-_YAML_LINE_ENDS = re.compile("[\x85\u2028\u2029]")
+_YAML_LINE_ENDS = Pattern("[\x85\u2028\u2029]")
 
 
 def dump_yaml(value: object) -> str:

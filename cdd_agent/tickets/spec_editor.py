@@ -14,12 +14,13 @@ import yaml
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.line_edits import LineEdit, apply_edits
 from cdd_agent.tickets.spec import FIELDS, TicketSpec, criterion_text, dump_yaml
 from cdd_agent.values.guarded_yaml import YamlEntry, compose_exactly, read_mapping
 
-_COMMENT = re.compile("(?:^|[ \t]+)#[^\n\r\x85\u2028\u2029]*", re.MULTILINE)
+_COMMENT = Pattern("(?:^|[ \t]+)#[^\n\r\x85\u2028\u2029]*", re.MULTILINE)
 
 
 class SpecNotWritable(BadInput):

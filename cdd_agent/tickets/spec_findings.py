@@ -4,7 +4,6 @@ structure, and misspelt keys.
 All are warnings. Text that is not YAML has none, because its error names the remedy.
 """
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -13,6 +12,7 @@ import yaml
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.findings import Findings
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.spec import FIELDS, OLD_DESCRIPTION_KEYS, TicketType
@@ -26,17 +26,17 @@ _ONE_TEXT = ("title", "description", "technical_notes", *OLD_DESCRIPTION_KEYS)
 _NULL, _TEXT = "tag:yaml.org,2002:null", "tag:yaml.org,2002:str"
 _NULL_WORDS = ("~", "null", "Null", "NULL")
 _MAX_SHOWN = 60
-_COMMENT = re.compile("([ \t]+)(#[^\n\r\x85\u2028\u2029]*)")
-_COMMENT_BELOW = re.compile("[ \t]*(?:\r\n|[\n\r])([ \t]+)(#[^\n\r]*)")
+_COMMENT = Pattern("([ \t]+)(#[^\n\r\x85\u2028\u2029]*)")
+_COMMENT_BELOW = Pattern("[ \t]*(?:\r\n|[\n\r])([ \t]+)(#[^\n\r]*)")
 # `#42` is rather text; `# text`, `##` and `#---` are comments.
-_TIGHT = re.compile(r"#[^\s#=*~_!-]")
-_PROPERTY = re.compile(r"[&!]\S*")
-_KNOWN_TAG = re.compile(
+_TIGHT = Pattern(r"#[^\s#=*~_!-]")
+_PROPERTY = Pattern(r"[&!]\S*")
+_KNOWN_TAG = Pattern(
     r"!!(?:str|int|float|bool|null|seq|map|timestamp|binary|set|omap|pairs)\Z"
 )
-_KEY_LINE = re.compile(r"[^\W\d][\w -]*:(?:\s|$)")
-_ITEM_LINE = re.compile(r"-[ \t]+\S")
-_TIGHT_ITEM_LINE = re.compile(r"-[^\s-]")
+_KEY_LINE = Pattern(r"[^\W\d][\w -]*:(?:\s|$)")
+_ITEM_LINE = Pattern(r"-[ \t]+\S")
+_TIGHT_ITEM_LINE = Pattern(r"-[^\s-]")
 
 
 class _Place(Struct, frozen=True):
@@ -410,7 +410,7 @@ def _similar_field(name: str, value: yaml.Node, others: Collection[str]) -> str:
         if letters in _OTHER_NAMES.get(field, ()):
             return field
     for field in free:
-        # `types` is another word, and a spec may lack its type.
+        # `types` is a different word, and a spec may lack its type.
         is_possible = field != "type" or _is_ticket_type(value)
         if is_possible and _is_misspelt(letters, _letters(field)):
             return field

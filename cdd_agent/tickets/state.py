@@ -640,7 +640,6 @@ def _with_zone(moment: datetime | None) -> datetime:
 
 
 def new_state(slug: str, plan: ImplementationPlan) -> ExecutionState:
-    """Return the state of a plan that has not run."""
     return ExecutionState(slug).with_steps(step.number for step in plan.steps)
 
 

@@ -24,7 +24,7 @@ _RESTORE = f"Restore the title and text of done steps, or their numbers. {_START
 
 
 class StepIdentity(Struct, frozen=True):
-    """What identified a step when it ran. Title and fingerprint are None in older
+    """The identity of a step when it ran. Title and fingerprint are None in older
     states.
     """
 

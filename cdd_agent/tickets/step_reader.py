@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.check_reader import (
     CheckText,
     is_check_command,
@@ -43,9 +44,9 @@ from cdd_agent.tickets.reference_reader import (
 from cdd_agent.tickets.run_lines import CommandsToRun, find_mentioned_checks, find_runs
 from cdd_agent.tickets.text_pieces import Piece, PieceKind, split_pieces, table_cells
 
-_BOLD_TAG = re.compile(r"</?(?:b|strong)>|\*{3}(?=\S)|(?<=\S)\*{3}", re.IGNORECASE)
-_SPAN = re.compile(r"`[^`]*`")
-_REMARK = re.compile(r"\([^()]*\)|\band\b")
+_BOLD_TAG = Pattern(r"</?(?:b|strong)>|\*{3}(?=\S)|(?<=\S)\*{3}", re.IGNORECASE)
+_SPAN = Pattern(r"`[^`]*`")
+_REMARK = Pattern(r"\([^()]*\)|\band\b")
 
 
 class StepHeading(Struct, frozen=True):
@@ -292,7 +293,7 @@ class _StepReader(Struct):
             case Field.DESCRIPTION:
                 self._read_description(block)
             case _:
-                self._take(block, ())
+                self._assign_lines(block, ())
 
     # The fields
 
@@ -307,7 +308,7 @@ class _StepReader(Struct):
         pieces = block.pieces(self.document)
         first = pieces[0] if pieces else None
         if first is None or (first.is_apart and not block.is_heading):
-            self._take(block, ())
+            self._assign_lines(block, ())
             return
         if label_field in self.values:
             name = label_field.name.replace("_", " ").lower()
@@ -316,7 +317,7 @@ class _StepReader(Struct):
             self.description.append(prose([self.document.lines[block.line]]))
         else:
             self.values[label_field] = first.text
-        self._take(block, first.lines)
+        self._assign_lines(block, first.lines)
 
     def _read_dependencies(self, block: _Block) -> None:
         earlier = self.section.labels[: self.section.position]
@@ -335,7 +336,7 @@ class _StepReader(Struct):
                 )
             self.dependencies += labels or []
             used_lines.update(piece.lines)
-        self._take(block, used_lines)
+        self._assign_lines(block, used_lines)
 
     def _read_serves(self, block: _Block) -> None:
         used_lines: set[int] = set()
@@ -345,7 +346,7 @@ class _StepReader(Struct):
                 break
             self.serves += read_refs(piece.text)
             used_lines.update(piece.lines)
-        self._take(block, used_lines)
+        self._assign_lines(block, used_lines)
 
     def _read_tests(self, block: _Block) -> None:
         is_leave_to_fail = block.label.field is Field.MAY_FAIL
@@ -375,7 +376,7 @@ class _StepReader(Struct):
             )
         if used_lines and not is_leave_to_fail:
             self.removes_tests = (*(self.removes_tests or ()), *removed)
-        self._take(block, used_lines)
+        self._assign_lines(block, used_lines)
 
     def _read_checks(self, block: _Block) -> None:
         used_lines: set[int] = set()
@@ -399,7 +400,7 @@ class _StepReader(Struct):
         self._judge_checks(block, checks)
         self._report_words_among_checks(block, checks, words)
         self._report_checks_below(block, used_lines)
-        self._take(block, used_lines)
+        self._assign_lines(block, used_lines)
 
     def _report_check(self, piece: Piece, check: CheckText) -> None:
         if check.problem:
@@ -480,7 +481,7 @@ class _StepReader(Struct):
                 )
         self.files += files.files
         self._report_files_below(block, last_line)
-        self._take(block, used_lines)
+        self._assign_lines(block, used_lines)
 
     def _report_files_below(self, block: _Block, last_line: int) -> None:
         below = [number for number in block.lines if number > last_line]
@@ -517,7 +518,7 @@ class _StepReader(Struct):
 
     # Prose and findings
 
-    def _take(self, block: _Block, used_lines: Collection[int]) -> None:
+    def _assign_lines(self, block: _Block, used_lines: Collection[int]) -> None:
         """Mark lines as the field's value. Others join the description."""
         self.field_lines.update(used_lines)
         part: list[Line] = []

@@ -17,6 +17,7 @@ from cdd_agent.files.atomic import create_exclusive, digest
 from cdd_agent.files.json_file import from_json
 from cdd_agent.files.paths import expect_no_link_out
 from cdd_agent.files.regular_files import read_beginning, read_small
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.text.completion import find_matches
 from cdd_agent.text.sanitize import sanitize_for_display
@@ -45,12 +46,12 @@ _MAX_DEPTH = 3
 """Depth of the search for tickets."""
 _MAX_GROUPS = 2_000
 """Most folders to search that are not tickets."""
-_TITLE = re.compile(
+_TITLE = Pattern(
     r"""^title:[ \t]*(?P<quote>["']?)(?P<title>[^\n]*?)(?P=quote)[ \t\r]*$""",
     re.MULTILINE,
 )
 # The beginning in every version.
-_STATE_BEGINS = re.compile(rb'\s*\{\s*"ticket_slug"\s*:\s*("(?:[^"\\]|\\.)*")')
+_STATE_BEGINS = Pattern(rb'\s*\{\s*"ticket_slug"\s*:\s*("(?:[^"\\]|\\.)*")')
 _MAX_STATE_BEGINNING = 2_000
 _MAX_NAME = 255
 """Most bytes in a folder's name."""
@@ -79,8 +80,6 @@ class _BegunStep(Struct, frozen=True):
 
 
 class _BegunSteps(Struct, frozen=True):
-    """Which steps were begun, and when."""
-
     step_executions: dict[str, _BegunStep]
 
 
@@ -156,8 +155,8 @@ class Ticket(Struct, frozen=True):
         return StateOrigin.COPIED if is_copied else StateOrigin.RENAMED
 
     def _has_run_of_another_ticket(self) -> bool:
-        """True if a ticket of its own name began a step of this state: of two copies,
-        that one has the run.
+        """True if a ticket whose state has its name began a step of this state: of two
+        copies, that one has the run.
         """
         begun = _begun_steps(self.state_path)
         for other in TicketStore(self.root, self.tickets_dir).list():

@@ -7,10 +7,11 @@ from enum import Enum, auto
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.markdown import Document, Line
 
-_FENCE = re.compile(r"(?:`{3,}[^`]*|~{3,}.*)")
-_TABLE_RULE = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
+_FENCE = Pattern(r"(?:`{3,}[^`]*|~{3,}.*)")
+_TABLE_RULE = Pattern(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
 
 
 class PieceKind(Enum):

@@ -2,9 +2,11 @@
 
 import re
 
+from cdd_agent.pattern import Pattern
+
 # NUL is invalid in Markdown, a lone surrogate in UTF-8.
-UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
-_BLANK_LINE = re.compile(r"^[ \t]+$", re.MULTILINE)
+UNWRITABLE = Pattern("[\x00\ud800-\udfff]")
+_BLANK_LINE = Pattern(r"^[ \t]+$", re.MULTILINE)
 
 
 def plain_text(text: str) -> str:

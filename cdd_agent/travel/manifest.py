@@ -12,7 +12,6 @@ project/                     the project's current files
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 from msgspec import Meta
@@ -20,6 +19,7 @@ from msgspec import Meta
 from cdd_agent.engine.old_records import OLD_FILES
 from cdd_agent.files.json_file import JsonFile, Moment
 from cdd_agent.git.checkpoint import FORM, Checkpoint
+from cdd_agent.pattern import Pattern
 from cdd_agent.version import VERSION
 
 MANIFEST = "run.json"
@@ -44,13 +44,13 @@ RECORD_FILES = (
     "baseline.txt",
     "going-back.json",
 )
-LEDGER = re.compile(r"step-[0-9]{2,}/(ledger|attempt-[0-9]+/beside)\.jsonl")
-_ATTEMPT = re.compile(r"step-[0-9]{2,}/attempt-[0-9]+")
-_ATTEMPT_FILE = re.compile(
+LEDGER = Pattern(r"step-[0-9]{2,}/(ledger|attempt-[0-9]+/beside)\.jsonl")
+_ATTEMPT = Pattern(r"step-[0-9]{2,}/attempt-[0-9]+")
+_ATTEMPT_FILE = Pattern(
     r"(guidance|request|reply|reply-partial)\.md|(meanwhile|shown|dialogue|command|tests"
     r"|failure)\.json|output(-[0-9]+)?\.txt|changes\.diff"
 )
-_VERSION_FILE = re.compile(r"versions/[0-9a-f]{40}")
+_VERSION_FILE = Pattern(r"versions/[0-9a-f]{40}")
 PROJECT = "travel/project"
 """The checkpoint of the files that are sent."""
 

@@ -31,6 +31,7 @@ from cdd_agent.git.checkpoint import FORM, Checkpoint, Checkpoints, name_in_json
 from cdd_agent.git.diff import Change
 from cdd_agent.git.new_commit import CommitEntry, new_commit
 from cdd_agent.git.objects import find_objects
+from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.user_folders import home_folder
 from cdd_agent.threads import in_thread
@@ -53,7 +54,7 @@ from cdd_agent.travel.secret_files import (
     judge_name,
 )
 
-_FOR_READING = re.compile(
+_FOR_READING = Pattern(
     r"events\.jsonl|report\.(json|md)|(execution-)?state\.json|baseline\.txt"
     r"|(request|reply-partial)\.md|output(-[0-9]+)?\.txt|failure\.json|changes\.diff"
 )
@@ -88,8 +89,6 @@ class PackedRun(Struct, frozen=True):
 
 
 class Packing(Struct):
-    """Collects the parts of one run to send."""
-
     ticket: Ticket
     record: RunRecord
     checkpoints: Checkpoints

@@ -10,6 +10,7 @@ from pathlib import Path
 from cdd_agent.files.atomic import NotWritten
 from cdd_agent.files.json_file import from_json
 from cdd_agent.git.objects import find_objects
+from cdd_agent.pattern import Pattern
 from cdd_agent.travel.manifest import (
     EMPTY_TREES,
     LARGEST_LEASE,
@@ -27,7 +28,7 @@ _MOST_FILES = 200_000
 LARGEST_FILE = 200_000_000
 _MOST_BYTES = 1_000_000_000
 """Maximum size of a ticket and its record."""
-_CHECKPOINT = re.compile(r"[a-z0-9-]+(/[A-Za-z0-9-]+)+")
+_CHECKPOINT = Pattern(r"[a-z0-9-]+(/[A-Za-z0-9-]+)+")
 _CHUNK = 1 << 20
 _FILE = "100644"
 
@@ -57,7 +58,6 @@ async def unpack_run(reference: RunReference, tip: str, folder: Path) -> Manifes
 
 
 async def _list_contents(reference: RunReference, tip: str) -> dict[str, str]:
-    """Return the content ids of all files, by path."""
     listed = reference.folder / "listed"
     words = ("-r", "-l", "-z", tip, "--", MANIFEST, LEASE, "ticket/", "record/")
     await reference.git("ls-tree", *words, stdout=listed)
@@ -131,9 +131,9 @@ async def _expect_trees(reference: RunReference, tip: str, manifest: Manifest) -
     names = list[str]()
     for path in trees:
         names += [f"{tip}:{path}", f"{tip}:{path}/files"]
-    found = await find_objects(reference.git, reference.folder, names)
+    objects = await find_objects(reference.git, reference.folder, names)
     for (path, one), tree, files in zip(
-        trees.items(), found[::2], found[1::2], strict=True
+        trees.items(), objects[::2], objects[1::2], strict=True
     ):
         is_old = one.files != one.id
         if one.id in EMPTY_TREES and not is_old:

@@ -5,7 +5,6 @@ and no path or link leads out of the project.
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -19,6 +18,7 @@ from cdd_agent.git.checkpoint import Checkpoint
 from cdd_agent.git.content_store import ContentStore, hash_content
 from cdd_agent.git.diff import Change
 from cdd_agent.git.restore import FILE_MODES
+from cdd_agent.pattern import Pattern
 from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
@@ -28,7 +28,7 @@ from cdd_agent.travel.reference import NotARun
 from cdd_agent.verification.baseline import Baseline
 
 LINK = "120000"
-_UNDO = re.compile(r"[A-Za-z0-9-]+")
+_UNDO = Pattern(r"[A-Za-z0-9-]+")
 _PERMISSIONS = range(0o1000)
 
 

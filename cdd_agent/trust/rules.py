@@ -17,6 +17,7 @@ from msgspec import Struct, to_builtins
 
 from cdd_agent.errors import BadInput
 from cdd_agent.llm.providers import PROVIDERS
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.policy import ALWAYS_ALLOWED
 from cdd_agent.settings.config import PROJECT_FILE, ROLES, Config, ModelSettings, Role
 from cdd_agent.settings.model_names import provider_of
@@ -31,9 +32,7 @@ CHECK = "check"
 """The name of a plan's check among the settings."""
 _SCRIPTED = ("script:", "replay:")
 _HIDDEN = "…"
-_USER_IN_ADDRESS = re.compile(
-    r"(?<=https://|.http://)[^/?#\\@\s\"]+(?=@)", re.IGNORECASE
-)
+_USER_IN_ADDRESS = Pattern(r"(?<=https://|.http://)[^/?#\\@\s\"]+(?=@)", re.IGNORECASE)
 
 
 class ProjectSetting(Struct, frozen=True):

@@ -22,7 +22,9 @@ from time import monotonic, perf_counter
 from msgspec import Struct
 from textual.events import Event
 
-_NO = re.compile(r"no?[\s,:]\s*(.*\w.*)", re.IGNORECASE | re.DOTALL)
+from cdd_agent.pattern import Pattern
+
+_NO = Pattern(r"no?[\s,:]\s*(.*\w.*)", re.IGNORECASE | re.DOTALL)
 
 
 class KeyClock(Struct, frozen=True):

@@ -26,6 +26,7 @@ from cdd_agent.events.shell_events import AgentChanged
 from cdd_agent.events.step_summary import StepFinished
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tickets.status import StepStatus
 from cdd_agent.tickets.step_tally import StepTally
@@ -94,7 +95,7 @@ class TerminalKind(Struct, frozen=True):
         return cls(titles=True, desktop=known_desktop, progress=vte >= (7900,))
 
 
-_TERMS_WITH_TITLES = re.compile(
+_TERMS_WITH_TITLES = Pattern(
     r"xterm|tmux|screen|rxvt|alacritty|foot|wezterm|konsole|vte|st-|contour|mintty"
 )
 _PROGRAMS: dict[str, tuple[Desktop, tuple[int, ...]]] = {

@@ -8,12 +8,13 @@ guarded: handlers, actions, watchers, drawing, composition, callbacks and worker
 from __future__ import annotations
 
 import inspect
-import re
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
 from textual.actions import SkipAction
 from textual.strip import Strip
+
+from cdd_agent.pattern import Pattern
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterator
@@ -29,7 +30,7 @@ else:
     # would hide that class's styles.
     DOMNode = Widget = object
 
-_CALLED_BY_TEXTUAL = re.compile(
+_CALLED_BY_TEXTUAL = Pattern(
     r"on_\w+|action_\w+|watch_\w+|check_action|compose|render|get_content_\w+"
 )
 _RESULTS: dict[str, object] = {

@@ -10,6 +10,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from cdd_agent.errors import CddError
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.slugs import to_kebab
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _SMALL = frozenset(
 )
 
 
-_SENTENCE_END = re.compile(r"[.:;!?]\s|[。！？]")
+_SENTENCE_END = Pattern(r"[.:;!?]\s|[。！？]")
 
 
 class NamedWish:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, Struct, ValidationError, convert, structs
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.values.value_schemas import (
     Schema,
     describe_values,
@@ -25,11 +26,11 @@ Written = Annotated[str, Meta(pattern=r"\S")]
 _LIKENESS = 0.65
 _MAX_PATH = 100
 """Keys may be any text, also a very long one."""
-_FAULT = re.compile(
+_FAULT = Pattern(
     r"(?P<problem>.*?)( - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?", re.DOTALL
 )
-_STEP = re.compile(r"\.(?P<name>\w+)|\[(?P<index>\d+)\]|\[\.\.\.\]")
-_FIELD_FAULT = re.compile(
+_STEP = Pattern(r"\.(?P<name>\w+)|\[(?P<index>\d+)\]|\[\.\.\.\]")
+_FIELD_FAULT = Pattern(
     r"Object (?P<problem>contains unknown|missing required) field `(?P<name>.*)`",
     re.DOTALL,
 )

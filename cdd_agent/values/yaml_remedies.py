@@ -9,26 +9,26 @@ from functools import partial
 import yaml
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
+
 _MAX_CHARACTERS = 300_000
 _MAX_SHOWN = 100
-_LINE = re.compile("[^\n\r\x85\u2028\u2029]*(?:\r\n|[\n\r\x85\u2028\u2029]|$)")
-_TEXT = re.compile(
+_LINE = Pattern("[^\n\r\x85\u2028\u2029]*(?:\r\n|[\n\r\x85\u2028\u2029]|$)")
+_TEXT = Pattern(
     r"(?P<before>\s*(?:- +)*"
     r"""(?:(?:[^\s"'\[{#&*!|>%@`?-][^:#"'\[{]*?|"[^"]*"|'[^']*'):[ \t]+)?)"""
     r"(?P<text>\S.*)",
     re.DOTALL,
 )
-_KEY_AT_VALUE = re.compile(r"(\s*(?:- +)*[^\W\d][\w -]*:)([^\s:/\\].*)", re.DOTALL)
-_KEY_AND_TEXT = re.compile(r"(\s*)((?:- +)*[^\W\d][\w -]*:) +([^\s|>].*)", re.DOTALL)
-_KEY_OR_ITEM = re.compile(r""" *(?:- |[^\s#"'].*:(?:\s|$))""")
-_ITEM = re.compile(r"( *)- \S")
+_KEY_AT_VALUE = Pattern(r"(\s*(?:- +)*[^\W\d][\w -]*:)([^\s:/\\].*)", re.DOTALL)
+_KEY_AND_TEXT = Pattern(r"(\s*)((?:- +)*[^\W\d][\w -]*:) +([^\s|>].*)", re.DOTALL)
+_KEY_OR_ITEM = Pattern(r""" *(?:- |[^\s#"'].*:(?:\s|$))""")
+_ITEM = Pattern(r"( *)- \S")
 # tabs, and the spaces of word processors and East Asian keyboards
-_ODD_SPACES = re.compile(
-    r"^ *[\t\u00a0\u2000-\u200a\u202f\u3000][^\S\n\r]*", re.MULTILINE
-)
-_FENCE = re.compile(r"^ *(?:```|~~~).*", re.MULTILINE)
-_MARKER = re.compile(r"(?:---|\.\.\.)(?:\s|$)")
-_FLOW_ITEM = re.compile(r"""([\[,] *|^\s*)([^\[\],"'\s][^\[\],"']* #[^\[\],]*)""")
+_ODD_SPACES = Pattern(r"^ *[\t\u00a0\u2000-\u200a\u202f\u3000][^\S\n\r]*", re.MULTILINE)
+_FENCE = Pattern(r"^ *(?:```|~~~).*", re.MULTILINE)
+_MARKER = Pattern(r"(?:---|\.\.\.)(?:\s|$)")
+_FLOW_ITEM = Pattern(r"""([\[,] *|^\s*)([^\[\],"'\s][^\[\],"']* #[^\[\],]*)""")
 
 
 class Remedy(Struct, frozen=True):

@@ -18,7 +18,7 @@ from cdd_agent.process.policy import CommandRunner
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.check_run import CheckRun
-from cdd_agent.verification.checks import checks_for, project_checks
+from cdd_agent.verification.checks import project_checks, read_checks
 from cdd_agent.verification.outcomes import Result, SuiteRun
 
 AlreadyOver = tuple[tuple[int, int], ...]
@@ -126,7 +126,7 @@ class _OldBaseline(JsonFile, frozen=True):
 def is_of_use(
     steps: Sequence[PlanStep], test_command: str | None, commands: CommandRunner
 ) -> bool:
-    """True if a step needs the baseline: it has no check of its own, or its checks and
+    """True if a step needs the baseline: it names no check, or its checks and
     the project's report single tests.
     """
     try:
@@ -136,7 +136,7 @@ def is_of_use(
         if project and not any(check.invocation for check in project):
             return False
         for step in steps:
-            checks = checks_for(step, test_command, commands)
+            checks = read_checks(step, test_command, commands)
             if any(check.invocation for check in checks):
                 return True
     except BadInput:  # reported by the steps that use the command

@@ -1,4 +1,4 @@
-"""What is known before a step: test results and the rest of the plan."""
+"""Knowledge before a step: test results and the rest of the plan."""
 
 from collections.abc import Mapping
 

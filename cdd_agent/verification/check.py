@@ -1,10 +1,10 @@
-import re
 from collections.abc import Collection
 from functools import cached_property
 from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.command_folder import split_folder
 from cdd_agent.process.policy import JudgedCommand, split
 from cdd_agent.process.run import CommandResult
@@ -13,7 +13,7 @@ from cdd_agent.verification.outcomes import Statement
 from cdd_agent.verification.scripts import find_started
 from cdd_agent.verification.statements import find_watch_word
 
-_INTERPRETERS = re.compile(r"(python|node|ruby|perl|bash|sh)[\d.]*")
+_INTERPRETERS = Pattern(r"(python|node|ruby|perl|bash|sh)[\d.]*")
 
 
 class Check(Struct, frozen=True, dict=True):

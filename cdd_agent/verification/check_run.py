@@ -246,7 +246,6 @@ def _output_of(result: CommandResult) -> str:
 
 
 def add_end(run: CheckRun, check: Check, result: CommandResult) -> CheckRun:
-    """Add how the check ended, and what its output states."""
     code = _TIMED_OUT if result.timed_out else result.return_code
     statements = find_statements(code, result.stdout, result.stderr)
     run = replace(run, statements=statements, problem=_problem(run, check, result))

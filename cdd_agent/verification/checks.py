@@ -37,6 +37,17 @@ def checks_for(
     return project_checks(test_command, commands)
 
 
+def read_checks(
+    step: PlanStep, test_command: str | None, commands: CommandRunner
+) -> tuple[Check, ...]:
+    """Return the same checks for a caller that starts none: whether a command could
+    show hidden files is left open.
+    """
+    if step.checks is not None:
+        return tuple(_read_line(line, test_command, commands) for line in step.checks)
+    return project_checks(test_command, commands)
+
+
 def check_problems(
     step: PlanStep, test_command: str | None, commands: CommandRunner
 ) -> list[BadInput]:
@@ -44,32 +55,49 @@ def check_problems(
     problems = []
     for line in step.checks or ():
         try:
-            _judge_line(line, test_command, commands)
+            _read_line(line, test_command, commands)
         except BadInput as error:
             problems.append(error)
     return problems
 
 
 def _judge_line(line: str, test_command: str | None, commands: CommandRunner) -> Check:
-    """Judge a check of the plan like a command of the model, except that the test
-    program is allowed and `test_command` is trusted.
-
-    In unsafe mode, the user's own plans may run anything. For a plan that came with a
-    clone, the user is asked.
+    """Judge a check of the plan like a command that a model asks for. The project's own
+    command is trusted.
     """
     if line == test_command:
         return parse_command(line, commands.root, commands.settings)
-    settings = commands.settings
-    if settings.mode == "unsafe" and not commands.trusted_checks.accepts(line):
-        commands = replace(commands, settings=replace(settings, mode="ask"))
-
-    def is_for_tests(program: str) -> bool:
-        return program in test_programs(test_command, commands.root)
-
-    check = _judge(line, partial(commands.judge, also=is_for_tests), commands.root)
+    commands = _restrict(line, commands)
+    judge = partial(commands.judge, also=partial(_is_for_tests, test_command, commands))
+    check = _judge(line, judge, commands.root)
     if not check.command.objection or commands.trusted_checks.accepts(line):
         return check
     return replace(check, command=replace(check.command, is_always_asked=True))
+
+
+def _read_line(line: str, test_command: str | None, commands: CommandRunner) -> Check:
+    if line == test_command:
+        return parse_command(line, commands.root, commands.settings)
+    commands = _restrict(line, commands)
+    read = partial(commands.read, also=partial(_is_for_tests, test_command, commands))
+    return _judge(line, read, commands.root)
+
+
+def _restrict(line: str, commands: CommandRunner) -> CommandRunner:
+    """Unsafe mode lets the user's own plans run anything. A plan that came with a clone
+    has no say in that: the user is asked.
+    """
+    settings = commands.settings
+    if settings.mode == "unsafe" and not commands.trusted_checks.accepts(line):
+        return replace(commands, settings=replace(settings, mode="ask"))
+    return commands
+
+
+def _is_for_tests(
+    test_command: str | None, commands: CommandRunner, program: str
+) -> bool:
+    """True for a program of the project's tests, which a check may use, too."""
+    return program in test_programs(test_command, commands.root)
 
 
 def project_checks(

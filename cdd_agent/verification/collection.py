@@ -2,20 +2,19 @@
 that, but runs no test.
 """
 
-import re
-
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.policy import CommandRunner
 from cdd_agent.verification.check import Check
 from cdd_agent.verification.runners.pytest import Pytest
 
 _SECONDS = 30.0
-_SUMMARY = re.compile(
+_SUMMARY = Pattern(
     r"=*\s*(?:(\d+)(?:/\d+)? tests? collected|no tests (?:collected|ran))\b.*"
 )
-_ERRORS = re.compile(r"(\d+) errors?\b")
+_ERRORS = Pattern(r"(\d+) errors?\b")
 
 
 class Collection(Struct, frozen=True):
@@ -51,8 +50,8 @@ def _read(stdout: str, stderr: str, seconds: float, code: int) -> Collection:
         errors = _ERRORS.search(lines[-1])
         problem = f"{errors[0]} while collecting tests" if errors else ""
         return Collection(int(summary[1] or 0), seconds, problem)
-    said = [line.strip() for line in (stderr or stdout).splitlines() if line.strip()]
-    last = f": {said[-1]}" if said else ""
+    output = [line.strip() for line in (stderr or stdout).splitlines() if line.strip()]
+    last = f": {output[-1]}" if output else ""
     return Collection(
         problem=f"pytest could not collect tests (exit code {code}){last}"
     )

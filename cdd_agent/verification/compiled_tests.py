@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from cdd_agent.files.manifests import section
+from cdd_agent.pattern import Pattern
 from cdd_agent.project.source_folders import source_folders
 from cdd_agent.verification.project_runner import (
     MOST_TEST_FILES,
@@ -18,8 +19,8 @@ from cdd_agent.verification.project_runner import (
     read_start,
 )
 
-_RUST_TEST = re.compile(rb"#\[(?:\w+::)*test\b|#\[cfg\(test\)")
-_GO_USE = re.compile(r"^\s*(?:use\s+)?(\.[^\s()]*)\s*$", re.MULTILINE)
+_RUST_TEST = Pattern(rb"#\[(?:\w+::)*test\b|#\[cfg\(test\)")
+_GO_USE = Pattern(r"^\s*(?:use\s+)?(\.[^\s()]*)\s*$", re.MULTILINE)
 
 
 def rust_runner(folder: ProjectFolder) -> ProjectRunner | None:

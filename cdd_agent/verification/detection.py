@@ -9,7 +9,6 @@ The root comes first. Other folders with a manifest, such as `backend` and
 `packages/api`, follow unless a folder around them has a runner of that language.
 """
 
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -18,6 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.command_folder import in_folder
 from cdd_agent.process.environments import as_started
 from cdd_agent.process.policy import JudgedCommand
@@ -56,7 +56,7 @@ _SAMPLES = frozenset(
 """Folders whose manifests are not part of the project."""
 _MAKE = ProjectRunner("make", ("make", "test"), "the Makefile has a target `test`")
 """Used if nothing else declares tests."""
-_PYTHON_TESTS = re.compile(r"\b(pytest|unittest|tox|nox)\b")
+_PYTHON_TESTS = Pattern(r"\b(pytest|unittest|tox|nox)\b")
 """Programs in a make recipe that run the test files which cdd finds, too."""
 
 

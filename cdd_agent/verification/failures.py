@@ -4,14 +4,15 @@ import re
 from collections.abc import Collection
 
 from cdd_agent.events.step_events import FailedTest
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.outcomes import Result, SuiteRun
 from cdd_agent.verification.test_id import TestId
 
 _MOST_SHOWN = 20
 _LONGEST_MESSAGE = 300
-_RAISED = re.compile(r"^E {1,8}(\S.*)$", re.MULTILINE)
+_RAISED = Pattern(r"^E {1,8}(\S.*)$", re.MULTILINE)
 """pytest's line with the raised error."""
-_ERROR = re.compile(
+_ERROR = Pattern(
     r"^\s*((?:[\w.]*(?:Error|Exception|Failure)\b|panicked|assert|Expected|expected"
     r"|want\b|got\b).*)$",
     re.MULTILINE,

@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from cdd_agent.changes.change_set import FileChange
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.invocation import RunnerInvocation
 from cdd_agent.verification.runner import Matters, whole
 from cdd_agent.verification.runners import all_runners
 
 _CODE = (".py", ".js", ".cjs", ".mjs", ".ts", ".go")
-_SETTINGS_OF_OTHERS = re.compile(
+_SETTINGS_OF_OTHERS = Pattern(
     r"""
       GNUmakefile | [Mm]akefile | tox\.ini | noxfile\.py
     | (jest|vitest|karma|playwright|cypress|ava|wdio)\.(config|conf)\.\w+

@@ -51,7 +51,7 @@ class RunnerInvocation(Struct, frozen=True):
             return self.runner.reporting(self.argv, report)
         if self.obstacle:
             return None
-        # all programs receive the same words and variables
+        # words and variables to add must be the same for all programs
         first = self._addition(self.parts[0], report)
         if first is None:
             return None

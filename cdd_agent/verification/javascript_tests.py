@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
+from cdd_agent.pattern import Pattern
 from cdd_agent.project.package_manager import package_manager
 from cdd_agent.verification.project_runner import ProjectFolder, ProjectRunner
 
@@ -30,7 +31,7 @@ _WORKSPACES = {
     "yarn berry": ("yarn", "workspaces", "foreach", "--all", "run", "test"),
     "bun": ("bun", "run", "--filter", "*", "test"),
 }
-_CALLS_ANOTHER = re.compile(
+_CALLS_ANOTHER = Pattern(
     r"(python\S*( -m)?|uv run|poetry run|hatch run)? *"
     r"(pytest|tox|nox|cargo|go|make)\b.*"
 )

@@ -52,7 +52,7 @@ class _Texts(Struct, frozen=True):
 
 
 class Weakening(StrEnum):
-    """How a test proves less than before: the end of a sentence."""
+    """Ways in which a test proves less than before, as ends of sentences."""
 
     EMPTIED = "does nothing"
     UNCHECKED = "checks nothing"
@@ -192,7 +192,7 @@ class _Absorber:
     def __init__(self, pairing: _Pairing) -> None:
         self._added = pairing.added
         self._capacity: dict[TestId, int | None] = {}
-        """How many assertions each test can have absorbed; None: any number."""
+        """Number of assertions that a test can have absorbed; None: any."""
         for new in pairing.added:
             self._capacity[new.id] = new.code.weight
             if new.code.rows is None:

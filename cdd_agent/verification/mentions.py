@@ -8,11 +8,12 @@ from typing import Self
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.verification.test_id import TestId
 
-_CODE = re.compile(r"`([^`\n]+)`|(?<!\w)'([^'\n]+)'(?!\w)|(?<!\w)\"([^\"\n]+)\"(?!\w)")
-_WORD = re.compile(r"\w+")
+_CODE = Pattern(r"`([^`\n]+)`|(?<!\w)'([^'\n]+)'(?!\w)|(?<!\w)\"([^\"\n]+)\"(?!\w)")
+_WORD = Pattern(r"\w+")
 _CACHED_IDS = 20_000
 
 
@@ -87,17 +88,17 @@ class Mentions(Struct, frozen=True, dict=True):
         return any(map(self._has_name, test_names(test)))
 
     def _has_name(self, name: str) -> bool:
-        if name not in self._found:
+        if name not in self._answers_by_name:
             text = self.code if _is_ordinary_word(name) else self.text
-            self._found[name] = _is_in_text(name, text)
-        return self._found[name]
+            self._answers_by_name[name] = _is_in_text(name, text)
+        return self._answers_by_name[name]
 
     @cached_property
     def _words(self) -> frozenset[str]:
         return frozenset(_WORD.findall(self.text))
 
     @cached_property
-    def _found(self) -> dict[str, bool]:
+    def _answers_by_name(self) -> dict[str, bool]:
         return {}
 
 

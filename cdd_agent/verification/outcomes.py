@@ -4,7 +4,6 @@ Keys are texts of `TestId`s. A file or folder that could not be collected has an
 which stands for every test in it.
 """
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -12,6 +11,7 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct, field
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.test_id import TestId
 from cdd_agent.verification.testcode.test_files import CODE
 
@@ -26,7 +26,7 @@ class Result(StrEnum):
 
 
 class StatementKind(StrEnum):
-    """What a check's output states about its own run."""
+    """Kinds of statements in a check's output about its own run."""
 
     NO_TESTS = "no_tests"
     WATCHES = "watches"
@@ -148,9 +148,9 @@ def merge_runs(runs: Sequence[SuiteRun]) -> SuiteRun:
 
 _LONGEST_TEXT = 4000
 """Characters kept of a failure's text."""
-_UNSEEN = re.compile("[\0-\x1f\x7f\ud800-\udfff]")
+_UNSEEN = Pattern("[\0-\x1f\x7f\ud800-\udfff]")
 """Characters that ids must not contain, even if a report does."""
-_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+_NO_TEXT = Pattern("[\0\ud800-\udfff]")
 _WORST_FIRST = tuple(Result)
 
 

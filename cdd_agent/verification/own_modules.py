@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable
+from cdd_agent.pattern import Pattern
 from cdd_agent.project.source_folders import SourceFolder, source_folders
 
-_NAMED = re.compile(
+_NAMED = Pattern(
     r"\b(?:module|package|library) `([^`]+)` is missing|`([^`]+)` is not installed"
 )
 """The name in a cause, see `statements.py`."""

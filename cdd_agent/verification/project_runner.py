@@ -12,7 +12,7 @@ from cdd_agent.project.source_folders import SourceFolder
 TEST_DEPTH = 8
 """Depth of the search for test files."""
 MOST_TEST_FILES = 200
-"""Most files of a folder to search for tests."""
+"""In a folder."""
 _LONGEST_START = 1_000_000
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from cdd_agent.files.manifests import Manifests, section
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.environments import own_python, pytest_environment
 from cdd_agent.project.dependencies import declared_packages
 from cdd_agent.project.source_folders import source_folders
@@ -25,14 +26,14 @@ _MANIFESTS = (
     *("pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "Pipfile", "manage.py"),
     *("*requirements*.txt", "environment.yml", "environment.yaml", "pytest.ini"),
 )
-_TEST_PATHS = re.compile(rb"^testpaths[ \t]*=((?:.*)(?:\n[ \t]+.*)*)", re.MULTILINE)
+_TEST_PATHS = Pattern(rb"^testpaths[ \t]*=((?:.*)(?:\n[ \t]+.*)*)", re.MULTILINE)
 _TEST_FOLDERS = ("", "tests", "test")
-_TEST_FILE = re.compile(r"(test_.*|.*_test)\.py")
-_DJANGO_TEST_FILE = re.compile(r"(tests?|test.*)\.py")
-_FOR_PYTEST = re.compile(
+_TEST_FILE = Pattern(r"(test_.*|.*_test)\.py")
+_DJANGO_TEST_FILE = Pattern(r"(tests?|test.*)\.py")
+_FOR_PYTEST = Pattern(
     rb"^\s*(import|from) pytest|^(async )?def test|^class Test\w*:", re.MULTILINE
 )
-_FOR_UNITTEST = re.compile(rb"TestCase\b")
+_FOR_UNITTEST = Pattern(rb"TestCase\b")
 
 
 def is_python_project(folder: ProjectFolder) -> bool:

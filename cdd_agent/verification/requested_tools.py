@@ -30,7 +30,7 @@ class RequestedTool(Struct, frozen=True):
 
 
 class _Sign(Struct, frozen=True):
-    """How to recognise a tool."""
+    """Signs of a tool."""
 
     name: str
     files: tuple[str, ...]

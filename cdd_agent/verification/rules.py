@@ -20,8 +20,6 @@ from cdd_agent.verification.test_id import TestId
 
 
 class RuleResult(Struct, frozen=True):
-    """The result of a matching rule."""
-
     verification: Verification | None
     """None: the step failed."""
     reason: str

@@ -41,7 +41,7 @@ class Reported(Struct, frozen=True):
 
     @property
     def file(self) -> Path:
-        """Where the runner was asked to report."""
+        """The path for the report."""
         return self.folder / "report"
 
     def data(self, name: str = "report") -> bytes:
@@ -75,7 +75,7 @@ def read_report_file(file: Path) -> bytes:
 
 
 class TestRunner(ABC):
-    """How to make a test program report, and how to read its report.
+    """Makes a test program report, and reads its report.
 
     Project code runs at the same time and could write the report itself, so a report
     can contain anything.

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from cdd_agent.errors import BadInput
 from cdd_agent.files.globs import Glob
 from cdd_agent.files.manifests import Manifests, ManifestUnreadable, section
+from cdd_agent.pattern import Pattern
 from cdd_agent.process.command_segments import PIECE
 from cdd_agent.process.policy import CommandRefused, split
 from cdd_agent.values.guarded_yaml import read_node, read_tree
@@ -22,7 +23,7 @@ from cdd_agent.verification.runners.launchers import program_name
 _DEEPEST = 5
 """Depth of scripts that start scripts."""
 _NO_PACKAGES = ("node_modules", ".git", ".venv")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+_ASSIGNMENT = Pattern(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _SETS_VARIABLES = ("cross-env", "env")
 
 
@@ -30,8 +31,8 @@ class StartedProgram(Struct, frozen=True):
     words: tuple[str, ...]
     folder: Path
     separators: int | None = 0
-    """How many `--` must precede words at the command's end to reach the program. None
-    if they cannot reach it.
+    """Number of `--` before words at the command's end, so that they reach the program.
+    None if they cannot reach it.
     """
 
 

@@ -10,6 +10,7 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.verification.outcomes import Statement, StatementKind
 
@@ -341,10 +342,10 @@ _WATCH_WORDS = {
     **dict.fromkeys(("gradle", "gradlew"), ("-t", "--continuous")),
     "mix": ("test.watch",),
 }
-_WATCH_OPTION = re.compile(r"--watch(?:All)?(?:=true)?")
-_NO_WATCH_OPTION = re.compile(r"--run|--no-watch|--watch(?:All)?=false")
+_WATCH_OPTION = Pattern(r"--watch(?:All)?(?:=true)?")
+_NO_WATCH_OPTION = Pattern(r"--run|--no-watch|--watch(?:All)?=false")
 
-_RAN_TESTS = re.compile(
+_RAN_TESTS = Pattern(
     r"""
       \b[1-9]\d*\ (?:passed|passing|pass\b|failed|failing|examples?\b|runs,|skipped)
     | \b(?:Ran|[Rr]unning|Executed|out\ of)\ [1-9]\d*\b
@@ -359,13 +360,13 @@ _RAN_TESTS = re.compile(
 """Says that tests ran: one of several runs may have had none."""
 
 
-_PACKAGE = re.compile(r"^(?:[\w@.-]*/[\w@./-]+[ :][\w.-]+|\[[\w@./-]+\]): ")
+_PACKAGE = Pattern(r"^(?:[\w@.-]*/[\w@./-]+[ :][\w.-]+|\[[\w@./-]+\]): ")
 """The prefix of pnpm, bun, yarn and turbo for a package's line."""
 
 
 class _Row(Struct, frozen=True):
     kind: StatementKind
-    pattern: re.Pattern[str]
+    pattern: Pattern[str]
     reason: str
 
     def state(self, line: str) -> Statement | None:
@@ -377,7 +378,7 @@ class _Row(Struct, frozen=True):
 
 
 _ROWS = tuple(
-    _Row(kind, re.compile(pattern), reason)
+    _Row(kind, Pattern(pattern), reason)
     for kind, sentences in _SENTENCES.items()
     for pattern, reason in sentences
 )

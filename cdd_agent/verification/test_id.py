@@ -4,7 +4,9 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-_VALUE = re.compile(r"%[#$%A-Za-z]|\$\{[^{}]*\}|\$(?:#|[A-Za-z_][\w.]*)")
+from cdd_agent.pattern import Pattern
+
+_VALUE = Pattern(r"%[#$%A-Za-z]|\$\{[^{}]*\}|\$(?:#|[A-Za-z_][\w.]*)")
 """A placeholder in a title for each row of a table: `%i`, `${name}`, `$name`."""
 _MOST_CACHED = 50_000
 """Ids are compared many times."""

@@ -12,21 +12,22 @@ from bs4 import BeautifulSoup, Tag, XMLParsedAsHTMLWarning
 from bs4.element import NavigableString, PreformattedString
 from markdownify import MarkdownConverter
 
+from cdd_agent.pattern import Pattern
+
 _MAX_TAGS = 100_000
 """Maximum number of `<` signs. A tag takes more than a kilobyte."""
 _MAX_TEXT = 5_000_000
 """Characters. Nested quotations repeat their marks on each line."""
-_LONG_BLANK = re.compile(r"([ \t\r\n]{99})[ \t\r\n]+")
+_LONG_BLANK = Pattern(r"([ \t\r\n]{99})[ \t\r\n]+")
 """The converter takes quadratic time on these."""
-_LANGUAGE = re.compile(r"(?:language|lang|highlight(?:-source)?)-([\w+#]{1,20})")
-_TAG = re.compile(r"<([^<>]*)>")
+_LANGUAGE = Pattern(r"(?:language|lang|highlight(?:-source)?)-([\w+#]{1,20})")
+_TAG = Pattern(r"<([^<>]*)>")
 _UNREAD = frozenset(
     (
         *("script", "style", "noscript", "template", "svg"),
         *("nav", "iframe", "object", "canvas"),
     )
 )
-"""Elements without text for a reader."""
 _INLINE = frozenset(
     (
         *("a", "b", "code", "em", "i", "kbd", "mark", "q", "s"),

@@ -1,10 +1,9 @@
 """Text that cannot control the terminal."""
 
-import re
-
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import CONTROL_CHARACTERS
 
-_CONTROL = re.compile(f"[{CONTROL_CHARACTERS}]")
+_CONTROL = Pattern(f"[{CONTROL_CHARACTERS}]")
 
 
 def remove_control(text: str) -> str:

@@ -1,12 +1,12 @@
 """Convert the bytes of a page to text."""
 
 import codecs
-import re
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.web.markup import strip_tags, to_markdown
 from cdd_agent.web.plain_text import remove_control
 
-_TEXT = re.compile(
+_TEXT = Pattern(
     r"text/.+|application/(json|xml|yaml|x-yaml|toml|javascript|x-javascript"
     r"|ecmascript|x-sh|sql|x-ndjson|jsonl)"
     r"|.+\+(json|xml|yaml)"
@@ -22,9 +22,7 @@ _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_CHARSET = re.compile(
-    rb"(?i:charset|encoding)\s{0,9}=\s{0,9}[\"']?\s{0,9}([\w.:-]{1,40})"
-)
+_CHARSET = Pattern(rb"(?i:charset|encoding)\s{0,9}=\s{0,9}[\"']?\s{0,9}([\w.:-]{1,40})")
 _UNUSUAL = frozenset(
     {"punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined"}
 )

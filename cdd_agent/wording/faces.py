@@ -10,12 +10,13 @@ from enum import Enum
 
 from cdd_agent.commands.catalogue import CATALOGUE, terminal_commands
 from cdd_agent.commands.declaration import Command, ValueKind
+from cdd_agent.pattern import Pattern
 
 _IN_SHELL = " in the shell"
 _IN_TERMINAL = " in a terminal"
 _HELP = "help"
 """Both faces have it, although it is no command of the terminal."""
-_SPAN = re.compile(
+_SPAN = Pattern(
     r"`(?P<mark>cdd |/)(?P<name>[a-z]+)(?P<rest>(?: [^`\n]*)?)`"
     rf"(?P<where>{_IN_SHELL}|{_IN_TERMINAL})?"
 )

@@ -375,6 +375,48 @@ def test_neither_a_whole_run_nor_who_looks_at_it_needs_pydantic(
         assert not imported & {"pydantic", "pydantic_core"}
 
 
+@pytest.mark.fork
+def test_no_module_compiles_a_regular_expression_when_it_is_imported() -> None:
+    """To compile all of them takes a fifth of a second; a command uses few."""
+    code = """
+import importlib, re, sys
+from pathlib import Path
+compile, importers = re.compile, set()
+
+def note_and_compile(pattern, flags=0):
+    caller = sys._getframe(1)
+    if caller.f_globals["__name__"] == "cdd_agent.pattern":
+        caller = caller.f_back
+    importers.add(caller.f_globals["__name__"])
+    return compile(pattern, flags)
+
+re.compile = note_and_compile
+for file in sorted(Path("cdd_agent").rglob("*.py")):
+    name = ".".join(file.with_suffix("").parts).removesuffix(".__init__")
+    is_project = "demo.project" in name
+    if not is_project and "windows" not in name and not name.endswith("__main__"):
+        importlib.import_module(name)
+ours = {name for name in importers if name.startswith("cdd_agent.")}
+print(*sorted(ours), sep="\\n")
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert result.returncode == 0, result.stderr
+    assert set(result.stdout.split()) == {
+        # msgspec compiles the patterns of its constraints
+        "cdd_agent.cluster.messages",
+        "cdd_agent.settings.config",
+        "cdd_agent.values.typed_values",
+        # these use a short one to make their constants and classes
+        "cdd_agent.context.words",
+        "cdd_agent.tui.faults",
+    }
+
+
 FIRST_SCREEN = "cdd_agent.cli.parser, cdd_agent.cli.shell, cdd_agent.tui.app"
 
 

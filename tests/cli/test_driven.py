@@ -333,6 +333,20 @@ async def test_a_call_without_room_is_not_made(
     assert not drive.lines.of(BudgetSpent)
 
 
+async def test_without_a_budget_calls_are_asked_for_if_the_driver_wants_that(
+    drive: Drive,
+) -> None:
+    drive.answer(choice="yes")
+    model = Counting()
+    account = DriverAccount(drive.driver, Limit(), Cost(), always_asks=True)
+    await all_of(Budgeted(model, Limit(), account=account), REQUEST)
+    asked, _, spent, ended = drive.lines.events
+    assert isinstance(asked, AnswerNeeded)
+    assert asked.kind is QuestionKind.CALL
+    assert spent == BudgetSpent(100, None, False)
+    assert ended == CallEnded(asked.id)
+
+
 async def test_without_a_budget_nothing_is_asked_and_all_is_shown(drive: Drive) -> None:
     model, counting = budgeted(drive, Limit(), 0)
     await all_of(model, REQUEST)

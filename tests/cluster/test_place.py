@@ -11,8 +11,10 @@ import pytest
 pytest.importorskip("distributed")
 
 from cdd_agent.cluster import place as module
+from cdd_agent.cluster.messages import WorkerEnd
 from cdd_agent.cluster.place import ClusterPlace
 from cdd_agent.session.open_project import open_project
+from cdd_agent.version import VERSION
 
 
 class Line:
@@ -83,3 +85,54 @@ async def test_where_nobody_hears_workers_any_more_no_ticket_waits_for_ever(
     await asyncio.wait([place._listening])
     with pytest.raises(RuntimeError, match="a fault"):
         await asyncio.wait_for(place._wait_for_end(Unsettled(), None, []), 60)
+
+
+class Ended:
+    """A task that has ended."""
+
+    status = "finished"
+
+    def __init__(self, end: WorkerEnd) -> None:
+        self.end = end
+
+    async def exception(self) -> None:
+        """It has none."""
+
+    async def result(self) -> dict[str, Any]:
+        return self.end.to_values()
+
+    async def cancel(self) -> None:
+        """Nothing runs."""
+
+
+class Workers:
+    """A scheduler whose workers take turns. All but the last are unfit."""
+
+    def __init__(self, count: int) -> None:
+        self.names = [f"tcp://{number:02}" for number in range(count)]
+
+    async def nthreads(self) -> dict[str, int]:
+        return dict.fromkeys(self.names, 1)
+
+    async def run(self, *_: object, workers: list[str], **__: object) -> dict[str, str]:
+        return dict.fromkeys(workers, VERSION)
+
+    def submit(self, *_: object, workers: list[str] | None, **__: object) -> Ended:
+        worker = (workers or self.names)[0]
+        is_unfit = worker != self.names[-1]
+        return Ended(WorkerEnd(0, 0, "the disk is full", is_unfit, worker))
+
+
+class QuietDesk:
+    attempt = 0
+    on_event = staticmethod(lambda event: None)
+    forget_worker = staticmethod(lambda: None)
+
+
+async def test_a_ticket_reaches_the_only_fit_worker_of_many(
+    place: ClusterPlace,
+) -> None:
+    place.client = Workers(12)
+    end = await place._run_until_done("bug-a", QuietDesk(), {})
+    assert end.worker == "tcp://11"
+    assert len(place.refused) == 11

@@ -1,5 +1,6 @@
 """All links between the pages lead somewhere, with their anchors."""
 
+import tomllib
 from collections.abc import Iterator
 
 from tests.docs.pages import ROOT, Page, all_pages, page_at, read_page, slug
@@ -34,6 +35,13 @@ def test_a_page_of_the_site_links_to_no_file_outside() -> None:
             if "://" not in target and ROOT / "docs" not in (path, *path.parents):
                 wrong.append(f"{page.path}:{number}: {target}")
     assert wrong == []
+
+
+def test_the_page_of_the_package_links_to_no_file() -> None:
+    """A package index shows this page alone."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    page = page_at(ROOT / project["readme"])
+    assert [target for _, target in page.links if "://" not in target] == []
 
 
 def test_each_page_is_linked_from_another() -> None:

@@ -57,6 +57,8 @@ def read_code() -> Code:
             continue
         lines = text.splitlines()
         for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, ast.Call | ast.ClassDef | ast.Attribute):
+                continue
             match node:
                 case ast.Call(func=ast.Name(id=name), keywords=keywords):
                     given = {keyword.arg for keyword in keywords}

@@ -5,6 +5,7 @@ the values of `argparse` go no further than its parser.
 import ast
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import convert
@@ -12,6 +13,7 @@ from msgspec import convert
 import cdd_agent
 from cdd_agent.cli.orders import ExecOptions, read_order
 from cdd_agent.cli.parser import parse_arguments
+from cdd_agent.errors import BadInput
 from cdd_agent.fleet.order import RunOrder
 
 # any text that a program's argument may have
@@ -42,6 +44,7 @@ def orders(draw: st.DrawFn) -> RunOrder:
         trusts_all=draw(st.booleans()),
         as_json=is_driven or draw(st.booleans()),
         is_driven=is_driven,
+        asks_before_calls=is_driven and draw(st.booleans()),
     )
 
 
@@ -56,7 +59,10 @@ def test_the_arguments_of_the_command_line_end_in_their_parser() -> None:
     package = Path(cdd_agent.__file__).parent
     readers = set()
     for path in package.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        if "Namespace" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
             names = []
             if isinstance(node, ast.ImportFrom):
                 names = [alias.name for alias in node.names]
@@ -65,3 +71,9 @@ def test_the_arguments_of_the_command_line_end_in_their_parser() -> None:
             if "Namespace" in names:
                 readers.add(path.relative_to(package).as_posix())
     assert readers == {"cli/parser.py"}
+
+
+def test_only_a_driver_is_asked_before_calls() -> None:
+    typed = parse_arguments(["exec", "x", "--ask-before-calls"])
+    with pytest.raises(BadInput, match="--driven"):
+        read_order(typed.invocation, convert(typed.values, ExecOptions))

@@ -1792,7 +1792,7 @@ MUTATIONS = [
     Mutation(
         "so it is in the engine",
         "engine/transaction.py",
-        "        with self.ledger.writing(self.attempt, changes, ignored, call):\n            # the answer may have taken hours: each file is compared again\n            changes.apply(self.root)",
+        "        with self.ledger.writing(self.attempt, changes, ignored, call):\n            # the answer may have taken hours, so files are compared again\n            changes.apply(self.root)",
         "        changes.apply(self.root)\n        with self.ledger.writing(self.attempt, changes, ignored, call):\n            pass",
         _ENGINE,
     ),
@@ -3441,8 +3441,8 @@ MUTATIONS = [
             ),
             (
                 "absolute is absolute in any spelling",
-                're.compile(r"[A-Za-z]:|[/\\\\~]|',
-                're.compile(r"[/~]|',
+                'Pattern(r"[A-Za-z]:|[/\\\\~]|',
+                'Pattern(r"[/~]|',
             ),
             (
                 "links in a circle are refused",
@@ -3477,8 +3477,8 @@ MUTATIONS = [
             ),
             (
                 "permissions come back",
-                "    if entry.permissions is not None:\n        return entry.permissions\n    now",
-                "    now",
+                "    if entry.permissions is not None:\n        return entry.permissions\n    permissions",
+                "    permissions",
             ),
         ]
     ],

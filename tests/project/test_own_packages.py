@@ -30,14 +30,14 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def add_service(root: Path, folder: str, package: str) -> None:
+def add_service(root: Path, folder: str, package: str, source: str = "src") -> None:
     """Make a package and an environment in which it is installed in editable mode."""
     place = root / folder
-    write(place, {f"src/{package}/__init__.py": "", ".venv/pyvenv.cfg": "x"})
+    write(place, {f"{source}/{package}/__init__.py": "", ".venv/pyvenv.cfg": "x"})
     command = [sys.executable, "-m", "venv", "--without-pip", str(place / ".venv")]
     subprocess.run(command, check=True)
     (site,) = (place / ".venv").glob("lib/python*/site-packages")
-    (site / "editable.pth").write_text(f"{place / 'src'}\n")
+    (site / "editable.pth").write_text(f"{place / source}\n")
 
 
 async def find(root: Path) -> tuple[Path, OwnPackages]:
@@ -59,14 +59,33 @@ def place_of(package: str, folder: Path, env: dict[str, str]) -> Path:
     return Path(done.stdout.strip())
 
 
-async def test_a_package_of_a_folder_with_an_environment_is_the_tree_s(
-    root: Path,
+@pytest.mark.parametrize(
+    ("folder", "source", "expected"),
+    [
+        ("backend", "src", "backend/src"),
+        ("backend", ".", "backend"),
+        (".", "src", "src"),
+        (".", ".", "."),
+    ],
+)
+async def test_a_package_with_an_environment_is_the_tree_s(
+    root: Path, folder: str, source: str, expected: str
 ) -> None:
-    add_service(root, "backend", "shop")
+    """The package is in `src`, or in the folder itself."""
+    add_service(root, folder, "shop", source)
     tree, packages = await find(root)
-    assert packages == OwnPackages(("shop",), ("backend/src",))
+    assert packages == OwnPackages(("shop",), (expected,))
     env = {**os.environ, **packages.env(tree)}
-    assert place_of("shop", tree / "backend", env).is_relative_to(tree)
+    assert place_of("shop", tree / folder, env).is_relative_to(tree)
+
+
+async def test_a_package_that_a_relative_variable_finds_is_the_tree_s(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_service(root, ".", "shop", ".")
+    monkeypatch.setenv("PYTHONPATH", ".")
+    _, packages = await find(root)
+    assert packages == OwnPackages()
 
 
 async def test_packages_of_several_folders_are_found(root: Path) -> None:

@@ -220,9 +220,9 @@ class Sandbox:
         return open_project(self.root, self.flags)
 
     def engine(self, *, start_over: bool = False) -> Engine:
-        return self.wiring().engine(
-            self.project.tickets.find(self.slug), start_over=start_over
-        )
+        wiring = self.wiring()
+        ticket = wiring.project.tickets.find(self.slug)
+        return wiring.engine(ticket, start_over=start_over)
 
     def wiring(self, emit: Emit = tell) -> Wiring:
         return Wiring(

@@ -2,8 +2,11 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 import cdd_agent
 from cdd_agent.commands.catalogue import CATALOGUE, terminal_commands
@@ -49,29 +52,45 @@ def test_a_command_has_the_name_of_the_face(
     assert Face.TERMINAL.name_commands(written) == in_terminal
 
 
-def _texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the texts of a module that are not docstrings, with their lines. Values in
+class _Texts(ast.NodeVisitor):
+    """The texts of a module that are not docstrings, with their lines. Values in
     f-strings count as SLUG.
     """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    inner = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr):
-            inner.update(id(below) for below in ast.walk(node.value))
-            if not isinstance(node.value, ast.Constant):
-                inner.difference_update(id(below) for below in ast.walk(node.value))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            parts = []
-            for part in node.values:
-                inner.update(id(below) for below in ast.walk(part))
-                is_text = isinstance(part, ast.Constant)
-                parts.append(str(part.value) if is_text else "SLUG")  # type: ignore[attr-defined]
-            yield node.lineno, "".join(parts)
-    for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if is_text and id(node) not in inner:
-            yield node.lineno, node.value  # type: ignore[attr-defined]
+
+    def __init__(self) -> None:
+        self.texts: list[tuple[int, str]] = []
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):
+            self.visit(node.value)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str):
+            self.texts.append((node.lineno, node.value))
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        parts = []
+        for part in node.values:
+            is_text = isinstance(part, ast.Constant)
+            parts.append(str(part.value) if is_text else "SLUG")  # type: ignore[attr-defined]
+            if not is_text:
+                self.visit(part)
+        self.texts.append((node.lineno, "".join(parts)))
+
+
+@cache
+def _texts() -> Mapping[str, Sequence[tuple[int, str]]]:
+    """Return the texts of each module of the package."""
+    texts = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        visitor = _Texts()
+        visitor.visit(ast.parse(path.read_text(encoding="utf-8")))
+        texts[path.relative_to(PACKAGE).as_posix()] = visitor.texts
+    return texts
+
+
+in_one_worker = pytest.mark.xdist_group("texts of the package")
+"""The texts are read once."""
 
 
 _COMMAND_LINES = {
@@ -87,16 +106,16 @@ _COMMAND_LINES = {
 """Modules whose texts are for one face alone."""
 
 
+@in_one_worker
 def test_a_sentence_names_a_command_in_a_code_span() -> None:
     """The face finds it there. A text that is a line to type has no sentence."""
     wrong = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        module = path.relative_to(PACKAGE).as_posix()
+    for module, texts in _texts().items():
         if module in _COMMAND_LINES:
             continue
         # The shell's screens need no mark at its own commands.
         own = "/" if module.startswith(("tui/", "commands/welcome")) else None
-        for line, text in _texts(path):
+        for line, text in texts:
             is_sentence = re.search(r"[a-z]\S* .*[.:;,?]( |$)", text) is not None
             outside = re.sub(r"`[^`]*`", "", text)
             for found in NAMED.finditer(outside) if is_sentence else ():
@@ -133,12 +152,13 @@ def _flags(name: str) -> set[str]:
     return flags
 
 
+@in_one_worker
 def test_every_command_in_a_message_can_be_typed() -> None:
     wrong = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for line, text in _texts(path):
+    for module, texts in _texts().items():
+        for line, text in texts:
             for mark, name, rest in SPAN.findall(text):
-                place = f"{path.relative_to(PACKAGE)}:{line}: {mark}{name}{rest}"
+                place = f"{module}:{line}: {mark}{name}{rest}"
                 if name not in CATALOGUE:
                     wrong.append(f"{place}: no such command")
                     continue

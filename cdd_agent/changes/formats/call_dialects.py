@@ -31,15 +31,16 @@ from cdd_agent.changes.formats.call_readers import (
     read_python_list,
     read_react,
 )
+from cdd_agent.pattern import Pattern
 
 Reader = Callable[[str, re.Match[str]], Calls]
 
 
 class CallDialect(Struct, frozen=True):
-    """How calls begin, and how they are read."""
+    """The beginning of calls, and their reader."""
 
     name: str
-    begin: re.Pattern[str]
+    begin: Pattern[str]
     """A group `fence` opens a code block around the arguments."""
     read: Reader
     has_mark: bool = True
@@ -61,11 +62,11 @@ _CLOSING = (
 _END_OF_TURN = (
     r"</s>|<\|(?:eom_id|eot_id|im_end|end|call|return)\|>|<｜end▁of▁sentence｜>"
 )
-_REST = re.compile(rf"(?:\s*(?:{_CLOSING}|{_END_OF_TURN}))*")
+_REST = Pattern(rf"(?:\s*(?:{_CLOSING}|{_END_OF_TURN}))*")
 _OPENINGS = rf"(?:(?:{_OPENING})\s*){{0,4}}"
 _NAME = r"(?P<name>[\w./:-]+?)"
 _FENCE = r"(?:(?P<fence>```)(?:json)?\s*)?"
-_END_OF_FENCE = re.compile(r"\s*```")
+_END_OF_FENCE = Pattern(r"\s*```")
 _RECIPIENT = r"[ \t]{0,4}to=(?:functions\.)?"
 _FIRST_KEY = rf"\s*\"(?:{'|'.join((*NAME_KEYS, *LIST_KEYS, *OTHER_KEYS))})\"\s*:"
 _CURSOR = TagReader(
@@ -107,7 +108,7 @@ _CLINE = TagReader(
 
 
 def _row(name: str, read: Reader, *begin: str, has_mark: bool = True) -> CallDialect:
-    return CallDialect(name, re.compile("".join(begin), re.MULTILINE), read, has_mark)
+    return CallDialect(name, Pattern("".join(begin), re.MULTILINE), read, has_mark)
 
 
 DIALECTS: tuple[CallDialect, ...] = (
@@ -221,13 +222,11 @@ DIALECTS: tuple[CallDialect, ...] = (
 
 
 _LONE_TAGS = rf"(?:{_TAGS}|arg_key|arg_value|function)"
-LONE_OPENING = re.compile(
+LONE_OPENING = Pattern(
     rf"{_OPENING}|<{_LONE_TAGS}>|<{_PREFIX}(?:invoke|parameter)\s[^<>]*>"
     r"|<(?:function|parameter)=[^<>]*>"
 )
-LONE_CLOSING = re.compile(
-    rf"{_CLOSING}|</{_LONE_TAGS}>|</{_PREFIX}(?:invoke|parameter)>"
-)
+LONE_CLOSING = Pattern(rf"{_CLOSING}|</{_LONE_TAGS}>|</{_PREFIX}(?:invoke|parameter)>")
 """Marks that occur only in calls."""
 
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
+
 
 class WrittenCall(Struct, frozen=True):
     name: str
@@ -36,34 +38,33 @@ NAME_KEYS = ("name", "tool", "tool_name", "function_name", "recipient_name")
 LIST_KEYS = ("tool_calls", "tool_uses", "function_call", "function")
 """Keys that hold a call or a list of calls."""
 OTHER_KEYS = ("id", "type", "tool_call_id", "index", "thoughts", "explanation")
-"""Keys of a call that are not arguments."""
 _ARGUMENT_KEYS = (
     *("arguments", "parameters", "args", "input", "tool_input", "action_input"),
     *("params", "kwargs"),
 )
-_HAS_ARGUMENTS = re.compile(rf'"(?:{"|".join(_ARGUMENT_KEYS)})"\s*:')
+_HAS_ARGUMENTS = Pattern(rf'"(?:{"|".join(_ARGUMENT_KEYS)})"\s*:')
 _DECODER = json.JSONDecoder(strict=False)
 """Accepts line breaks within strings, which models write."""
-_SEMICOLON = re.compile(r"\s*;\s*(?=\{)")
-_SPACE = re.compile(r"\s*")
-_END_OF_MESSAGE = re.compile(r"<\|(?:call|end)\|>")
-_CDATA = re.compile(r"\s*<!\[CDATA\[(?P<text>.*?)\]\]>\s*", re.DOTALL)
-_ATTRIBUTE = re.compile(r"(\w+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-_FENCE = re.compile(r"\s*(?:```|~~~)")
-_PYTHON_TOKEN = re.compile(
+_SEMICOLON = Pattern(r"\s*;\s*(?=\{)")
+_SPACE = Pattern(r"\s*")
+_END_OF_MESSAGE = Pattern(r"<\|(?:call|end)\|>")
+_CDATA = Pattern(r"\s*<!\[CDATA\[(?P<text>.*?)\]\]>\s*", re.DOTALL)
+_ATTRIBUTE = Pattern(r"(\w+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_FENCE = Pattern(r"\s*(?:```|~~~)")
+_PYTHON_TOKEN = Pattern(
     r"'''(?:\\.|[^\\])*?'''|\"\"\"(?:\\.|[^\\])*?\"\"\""
     r"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"|[\[\]]",
     re.DOTALL,
 )
 """A string or a bracket."""
-_END_OF_CODE = re.compile(r"<\|eo[mt]_id\|>")
+_END_OF_CODE = Pattern(r"<\|eo[mt]_id\|>")
 _MOST_ENDS = 20
 """Most end marks to try: a string in the code may contain one."""
-_GEMMA_END = re.compile(r"\}\s*(?:<tool_call\|>|<end_function_call>)")
-_GEMMA_KEY = re.compile(r"(^|[{,])\s*([\w-]+)\s*:")
+_GEMMA_END = Pattern(r"\}\s*(?:<tool_call\|>|<end_function_call>)")
+_GEMMA_KEY = Pattern(r"(^|[{,])\s*([\w-]+)\s*:")
 
 
-def place_after(pattern: re.Pattern[str], text: str, place: int) -> int:
+def place_after(pattern: Pattern[str], text: str, place: int) -> int:
     """Return the end of a match at `place`, or `place`."""
     match = pattern.match(text, place)
     return match.end() if match else place

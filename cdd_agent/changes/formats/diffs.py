@@ -27,25 +27,26 @@ from cdd_agent.changes.model import (
     ReplyRefused,
     WholeFile,
 )
+from cdd_agent.pattern import Pattern
 
-_HUNK = re.compile(
+_HUNK = Pattern(
     r"^@@+(?:\s*-(?P<old>\d+)(?:,(?P<olds>\d+))?"
     r"\s+\+(?P<new>\d+)(?:,(?P<news>\d+))?)?.*$"
 )
-_GIT = re.compile(r'^diff --git (?P<old>"?a/.+?"?) (?P<new>"?b/.+?"?)$')
-_EXTENDED = re.compile(
+_GIT = Pattern(r'^diff --git (?P<old>"?a/.+?"?) (?P<new>"?b/.+?"?)$')
+_EXTENDED = Pattern(
     r"^(?:index [0-9a-f]|old mode |new mode |similarity |dissimilarity |rename |copy"
     r" |deleted file |new file |Index: "
     r"|={20,}$)"
 )
-_MOVED = re.compile(r"^(?P<kind>rename|copy) (?P<end>from|to) (?P<name>.*)$")
-_SIGNATURE = re.compile(r"^\d+\.\d+(\.\d+)*")
-_FENCE = re.compile(r"^(?P<space> ?)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
-_DATE = re.compile(r"\s\d{4}-\d\d-\d\d[ T]")
+_MOVED = Pattern(r"^(?P<kind>rename|copy) (?P<end>from|to) (?P<name>.*)$")
+_SIGNATURE = Pattern(r"^\d+\.\d+(\.\d+)*")
+_FENCE = Pattern(r"^(?P<space> ?)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
+_DATE = Pattern(r"\s\d{4}-\d\d-\d\d[ T]")
 _NOWHERE = "/dev/null"
 _BINARY = ("GIT binary patch", "Binary files ")
 _MARKED = (" ", "+", "-", "\\")
-_PROSE = re.compile(r"^(?:[-+] \S|-{3,}\s*$|[^-+])")
+_PROSE = Pattern(r"^(?:[-+] \S|-{3,}\s*$|[^-+])")
 """A list item, rule or sentence: prose, if after a complete hunk and a blank line."""
 _MOST_INSPECTED = 50
 """Most lines to inspect for the continuation of a complete hunk."""

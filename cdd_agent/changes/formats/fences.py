@@ -35,20 +35,19 @@ from cdd_agent.changes.formats.naming import (
     name_in_line,
 )
 from cdd_agent.changes.formats.project_names import NO_PROJECT_NAMES, ProjectNames
+from cdd_agent.pattern import Pattern
 
-_OPENING = re.compile(r"^(?P<container>[\s>]*)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
-_TAG = re.compile(
-    r"^<(?P<tag>source|sourcecode|code|codeblock|pre)>(?P<info>[\w+#-]*)$"
-)
+_OPENING = Pattern(r"^(?P<container>[\s>]*)(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
+_TAG = Pattern(r"^<(?P<tag>source|sourcecode|code|codeblock|pre)>(?P<info>[\w+#-]*)$")
 _PRIVATE_CHARACTERS = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE))
 """Characters without meaning. Two that the text lacks replace the marks of hidden
 fences.
 """
-_CAPTION = re.compile(r"^\s*(?:#{1,6}\s|(?:[-*]\s+)?\*\*)|:[\s*_]*$")
+_CAPTION = Pattern(r"^\s*(?:#{1,6}\s|(?:[-*]\s+)?\*\*)|:[\s*_]*$")
 """A line that introduces the block below: a heading, bold, or ending in a colon."""
 _MIXED_SUFFIXES = {".md", ".mdx", ".rst", ".html", ".htm", ".vue", ".svelte", ".astro"}
 """Suffixes of files with parts in other languages."""
-_SETS_OFF = re.compile(r"^\s*(?:#{1,6}\s|(?:[-*]\s+)?\*\*)")
+_SETS_OFF = Pattern(r"^\s*(?:#{1,6}\s|(?:[-*]\s+)?\*\*)")
 """A heading, or a line beginning in bold."""
 
 

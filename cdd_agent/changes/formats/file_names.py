@@ -9,6 +9,8 @@ import unicodedata
 from enum import IntEnum
 from pathlib import PurePosixPath
 
+from cdd_agent.pattern import Pattern
+
 
 def _split(*lines: str) -> frozenset[str]:
     return frozenset(word for line in lines for word in line.split())
@@ -95,8 +97,8 @@ _ALL_SUFFIXES = (
 )
 """Suffixes that make a word a file name, unlike those of `os.path` and `example.com`.
 """
-_PATH = re.compile(r"[\w.@+\[\](){}$~-]+(?:[/\\][\w.@+\[\](){}$~ -]+)*")
-_SUFFIX = re.compile(r"\.[A-Za-z][\w-]{0,14}$")
+_PATH = Pattern(r"[\w.@+\[\](){}$~-]+(?:[/\\][\w.@+\[\](){}$~ -]+)*")
+_SUFFIX = Pattern(r"\.[A-Za-z][\w-]{0,14}$")
 
 
 _CAPTIONS = _split(
@@ -121,17 +123,17 @@ _BEGINNINGS = _split(
     "see show the their then this to update updated your",
 )
 """Words before a name in a caption: `For app.py`, `Changes to the app.py`."""
-_OPTIONS = re.compile(
+_OPTIONS = Pattern(
     r"(?:no-)?(?:line-?numbers|collapsed-lines|v-pre|wrap|copy|highlight|run)(?:[={"
     r" ].*)?",
     re.IGNORECASE,
 )
 """Options of code viewers, after the language."""
-_ABSOLUTE = re.compile(
+_ABSOLUTE = Pattern(
     r"[A-Za-z]:[\\/]|[\\/]|~[\w.-]*(?:[\\/]|$)|file:/|\$\{?HOME\}?/|%\w+%[\\/]",
     re.IGNORECASE,
 )
-_SYSTEM_PATH = re.compile(
+_SYSTEM_PATH = Pattern(
     r"[A-Za-z]:[\\/]\w|[\\/]{2}[\w.]|~|(?i:file:/)|\$\{?HOME|%\w+%"
     r"|[\\/](?:bin|boot|dev|etc|home|lib|mnt|opt|proc|root|run|sbin|srv|sys|tmp|usr"
     r"|var|Applications|Library|Users"
@@ -302,7 +304,6 @@ def names_file(text: str, language: str = "") -> bool:
 
 
 def is_spaced(text: str) -> bool:
-    """True for a file name with spaces."""
     if " " not in text or " " in PurePosixPath(text).suffix:
         return False
     return names_file(text.replace(" ", "_"))

@@ -9,19 +9,20 @@ from cdd_agent.changes.formats.fences import Fence
 from cdd_agent.changes.formats.form import Form
 from cdd_agent.changes.model import Edit, ReplyRefused, convert_action
 from cdd_agent.errors import BadInput
+from cdd_agent.pattern import Pattern
 
 _KIND = rf"(?:{'|'.join(KINDS)})"
 _ITEM = (
     r"(?:- *|\[? *\{ *|- *\{ *)?[\"']?(?:action[\"']?:"
     rf" *[\"']?{_KIND}\b|{_KIND}[\"']?:(?!:))"
 )
-_FIRST = re.compile(
+_FIRST = Pattern(
     rf"^ *+{_ITEM}|^(?:- *|\[ *\{{ *|\{{ *)?[\"']?(?:actions|plan)[\"']?: *(?:\[ *)?$"
 )
 """The beginning of a list of actions, even if slightly wrong."""
-_UNKNOWN = re.compile(r"^ *+(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
-_FIELD = re.compile(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
-_ALONE = re.compile(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
+_UNKNOWN = Pattern(r"^ *+(?:- *|\[? *\{ *|- *\{ *)[\"']?\w+[\"']?:(?: |$)")
+_FIELD = Pattern(r"[\"']?\b(?:file_path|find|replace)[\"']?: ", re.MULTILINE)
+_ALONE = Pattern(rf"^ *- +action: *[\"']?{_KIND}[\"']? *$")
 
 
 class Actions(Form):

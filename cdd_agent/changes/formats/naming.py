@@ -35,19 +35,20 @@ from cdd_agent.changes.formats.verdicts import (
     find_text_kind,
     judge,
 )
+from cdd_agent.pattern import Pattern
 
 _LONGEST = 500
 """Longest line that can name a file, in characters."""
 _LONGEST_INFO = 2_500
 DIFFS = {"diff", "patch", "udiff"}
 _TITLES = ("title", "name", "src")
-_KEYED = re.compile(
+_KEYED = Pattern(
     r"(?:^|[\s{,:])(?P<key>file_?name|file_?path|file|path|title|name|src)\s*[=:]\s*"
     r"(?:\"([^\"]+)\"|'([^']+)'|((?:[^\s}\"',=]+"
     r" )+[^\s}\"',=]+\.\w+(?=\s*\}?$))|([^\s\"',]+?)(?=\}?(?:[\s,]|$)))",
     re.IGNORECASE,
 )
-_COLON = re.compile(r"^(?P<language>[\w+#.-]*):(?P<path>\S.*)$")
+_COLON = Pattern(r"^(?P<language>[\w+#.-]*):(?P<path>\S.*)$")
 _PARTLY = (
     r"\b(?:parts?|sections?|lines?|only|snippets?|excerpts?|portion|fragment"
     r"|function|method|class)\b"
@@ -56,7 +57,7 @@ _WHOLE = rf"\b(?!(?:(?!\b(?:with|to)\b)[^()\[\]])*{_PARTLY})"
 """A look-ahead after a word about a whole file. It accepts `(updated with the new
 method)`, but not `(updated method)`.
 """
-_NOTE = re.compile(
+_NOTE = Pattern(
     r"(?<!\s)\s*+[\(\[](?:new|updated?|modif(?:y|ied)|edit(?:ed)?|changed?|created?"
     r"|full|complete|add(?:ed)?)"
     rf"{_WHOLE}[^()\[\]]*[\)\]]"
@@ -64,7 +65,7 @@ _NOTE = re.compile(
     rf"|complete){_WHOLE}.*$",
     re.IGNORECASE,
 )
-_LABEL = re.compile(
+_LABEL = Pattern(
     r"^(?!file:/)\**(?:(?:new|full|updated?|modified|complete)\s+)?(?:file\s?name"
     r"|file\s?path|file\s+to\s+(?:add|change|create|edit|modify|update|write)|file"
     r"|path|created?|updated?|modify"
@@ -73,24 +74,24 @@ _LABEL = re.compile(
     r"(?:\s*[:=]\**|\**[:=]|\**\s)\s*(?=[\s`*\"'\w./])",
     re.IGNORECASE,
 )
-_LEAD = re.compile(
+_LEAD = Pattern(
     r"^\s*(?:>\s*)*(?:#{1,6}\s+|[-*+]\s+|\(?\d+(?:\.\d+)*[.)]\s+|\d+(?:\.\d+)+\s+"
     r"|step\s+\d+\s*[.:)–—-]\s*"
     r"|[^\w\s!-/:-@\[-`{-~]+\s+)*",
     re.IGNORECASE,
 )
-_RULED = re.compile(
+_RULED = Pattern(
     r"^(?P<rule>={2,}+|-{3,}+|//(?=\s)|<!--)\s*(?P<text>\S+)\s*(?:(?P=rule)|-->|$)$"
 )
-_LINK = re.compile(r"^\[(?P<text>[^\]]+)\]\((?P<target>[^()]*)\)$")
-_TAG = re.compile(
+_LINK = Pattern(r"^\[(?P<text>[^\]]+)\]\((?P<target>[^()]*)\)$")
+_TAG = Pattern(
     r"^<\w*(?:file|document|artifact|code)\w*\s(?:[^<>]*\s)?(?:file_?name|file_?path"
     r"|path|name|src|title)\s*=\s*+"
     r"(?:[\"']\s*+)?(?P<text>[^<>\"'=\s](?:[^<>\"'=]*?[^<>\"'=\s])??)"
     r"(?:\s*+[\"'])?(?:\s+\w+=[^<>]*)?\s*/?>$"
 )
-_IN_TAGS = re.compile(r"^<(?P<tag>\w+)>(?P<text>[^<>]+)</(?P=tag)>$")
-_COMMENT = re.compile(
+_IN_TAGS = Pattern(r"^<(?P<tag>\w+)>(?P<text>[^<>]+)</(?P=tag)>$")
+_COMMENT = Pattern(
     r"^\s*(?:#+|//+|--|;+|%+|/\*+|<!--|\"\"\"|'''"
     r"|\{#)\s*(?P<text>\S(?:.*?\S)??)\s*+(?:\*+/|-->|\"\"\"|'''|#\})?\s*+$"
 )
@@ -107,7 +108,7 @@ _PAIRS = (
     ("[", "]"),
 )
 """Marks around a name, in the order of removal."""
-_FILE_LABEL = re.compile(
+_FILE_LABEL = Pattern(
     r"^(?!file:/)(?:file\s?name|file\s?path|file|path)"
     r"(?:\s+to\s+(?:add|change|create|edit|modify|update|write))?\s*[:=]\s*",
     re.IGNORECASE,

@@ -6,7 +6,6 @@ with hunks, `*** Add File:`, `*** Delete File:`, `*** Move to:`. A hunk's `@@` l
 name a line of the file: the hunk then belongs at the first place after it.
 """
 
-import re
 from collections.abc import Sequence
 from functools import partial
 
@@ -24,17 +23,18 @@ from cdd_agent.changes.model import (
     ReplyRefused,
     WholeFile,
 )
+from cdd_agent.pattern import Pattern
 
 PATCH_BEGIN, PATCH_END = "*** Begin Patch", "*** End Patch"
-_FILE = re.compile(r"^\*\*\* (?P<kind>Update|Add|Delete) File:\s*+(?P<path>.*\S)\s*$")
-_FILE_MARK = re.compile(r"^\*\*\* \w+ File:")
-_MOVE = re.compile(r"^\*\*\* Move to:\s*+(?P<path>.*\S)\s*$")
+_FILE = Pattern(r"^\*\*\* (?P<kind>Update|Add|Delete) File:\s*+(?P<path>.*\S)\s*$")
+_FILE_MARK = Pattern(r"^\*\*\* \w+ File:")
+_MOVE = Pattern(r"^\*\*\* Move to:\s*+(?P<path>.*\S)\s*$")
 _UNNAMED = "does not say what is done to which file."
 _NAMES = (
     "Before its lines there is `*** Update File: PATH`, `*** Add File: PATH` or"
     " `*** Delete File: PATH`."
 )
-_RANGE = re.compile(r"^@@\s*-(?P<line>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@")
+_RANGE = Pattern(r"^@@\s*-(?P<line>\d+)(?:,\d+)?\s+\+\d+(?:,\d+)?\s*@@")
 
 
 def read_patched_file(line: str) -> tuple[str, str] | None:

@@ -1,6 +1,5 @@
 """File names known before a reply is read, from the project and the task."""
 
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 from typing import Self
@@ -14,8 +13,9 @@ from cdd_agent.files.charsets import Charsets
 from cdd_agent.files.paths import confine
 from cdd_agent.files.spelling import compose
 from cdd_agent.files.text import decode_file
+from cdd_agent.pattern import Pattern
 
-_SET_OFF = re.compile(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|\*\*([^*\n]+)\*\*")
+_SET_OFF = Pattern(r"`([^`\n]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|\*\*([^*\n]+)\*\*")
 """A name in quotes, backticks or bold. It may contain spaces."""
 
 

@@ -22,15 +22,16 @@ from cdd_agent.changes.formats.file_names import Grade, grade_name, is_absolute
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.changes.model import Edit, Hint, Replacement, ReplyRefused, WholeFile
+from cdd_agent.pattern import Pattern
 
-_BEGIN = re.compile(
+_BEGIN = Pattern(
     r"^(?P<indent>[\s>]*?)(?P<mark><{5,9}(?=\s?(?i:SEARCH|ORIGINAL)\b)"
     r"|-{5,9}(?=\s?(?:SEARCH|ORIGINAL)\b))"
     r"\s?\w+:?>?(?P<path>.*)$"
 )
-_END = re.compile(r"^[\s>]*(?P<mark>>{5,9}|\+{5,9})\s?(?i:REPLACE|UPDATED)\b\s*$")
-_START_LINE = re.compile(r"^\s*:start_line:\s*(\d+)\s*$")
-_ABOUT_LINES = re.compile(r"^\s*(?::(?:start|end)_line:\s*\d+|-{5,9})\s*$")
+_END = Pattern(r"^[\s>]*(?P<mark>>{5,9}|\+{5,9})\s?(?i:REPLACE|UPDATED)\b\s*$")
+_START_LINE = Pattern(r"^\s*:start_line:\s*(\d+)\s*$")
+_ABOUT_LINES = Pattern(r"^\s*(?::(?:start|end)_line:\s*\d+|-{5,9})\s*$")
 
 
 _HINT = (

@@ -17,24 +17,25 @@ from cdd_agent.changes.formats.project_names import ProjectNames
 from cdd_agent.context.grammars import grammar_of
 from cdd_agent.files.hidden_from_models import is_secret_path
 from cdd_agent.files.ignore_lists import is_ignored
+from cdd_agent.pattern import Pattern
 
 _LANGUAGES = SHELLS | {
     *("console", "shell-session", "shellsession", "sh-session", "terminal"),
     *("powershell", "ps1", "pwsh", "bat", "batch", "cmd", "fish"),
 }
-_PROMPT = re.compile(r"^[ \t]*(?:\$|PS[^>\n]*>|[\w.@~:/-]+\$)[ \t]+")
+_PROMPT = Pattern(r"^[ \t]*(?:\$|PS[^>\n]*>|[\w.@~:/-]+\$)[ \t]+")
 _BEFORE_COMMANDS = {"sudo", "command", "time", "nohup", "env"}
-_OPTION = re.compile(r"[-+].")
-_DYNAMIC = re.compile(r"[$`<>{}]")
+_OPTION = Pattern(r"[-+].")
+_DYNAMIC = Pattern(r"[$`<>{}]")
 """Signs in a file name that the shell replaces."""
 _PATH_OPTIONS = {"-path", "-literalpath", "-filepath"}
 """PowerShell options that precede a file."""
-_PLACEHOLDER = re.compile(r"(?<![<&])<[A-Za-z][\w-]*(?: [\w-]+)*>")
+_PLACEHOLDER = Pattern(r"(?<![<&])<[A-Za-z][\w-]*(?: [\w-]+)*>")
 """As in `git revert <commit>`."""
-_ASSIGNMENT = re.compile(r"\w+=")
-_PATCHED = re.compile(r"^(?:---|\+\+\+) (?:[ab]/)?(\S+)", re.MULTILINE)
+_ASSIGNMENT = Pattern(r"\w+=")
+_PATCHED = Pattern(r"^(?:---|\+\+\+) (?:[ab]/)?(\S+)", re.MULTILINE)
 _MANY = "several files"
-_GLOB = re.compile(r"[*?\[]")
+_GLOB = Pattern(r"[*?\[]")
 
 
 class _Writer(Struct, frozen=True):
@@ -206,7 +207,7 @@ class _ShellCommands:
 
 
 def _as_git_command(words: list[str]) -> list[str]:
-    """Join the words of a git command: `git-restore`."""
+    """To one word: `git-restore`."""
     if words[0] == "git" and len(words) > 1:
         words = [f"git-{words[1]}", *words[2:]]
     if words[0] == "git-checkout" and "--" in words:

@@ -9,8 +9,9 @@ from functools import partial
 
 from cdd_agent.changes.formats.form import Form, Span
 from cdd_agent.changes.model import Edit, ReplyRefused
+from cdd_agent.pattern import Pattern
 
-_OPENING = re.compile(
+_OPENING = Pattern(
     r"[ \t]*<(?P<tag>file|document|artifact|antArtifact|boltAction|source_file"
     r"|code_file|new_file|create|update|write|edit)\s(?:[^<>\n]*\s)?"
     r"(?:path|file_?[pP]ath|file_?[nN]ame|file|name|title)\s*=\s*"

@@ -20,7 +20,7 @@ from cdd_agent.changes.formats.file_names import (
 
 
 class NameForm(IntEnum):
-    """How a reply gives a name: the columns of the table."""
+    """Forms of a name in a reply: the columns of the table."""
 
     DECLARED = 0
     """`text:NAME`, `file=NAME`, `File: NAME`, or a tag."""

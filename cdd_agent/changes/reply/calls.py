@@ -45,6 +45,7 @@ from cdd_agent.changes.model import (
     ReplyRefused,
 )
 from cdd_agent.changes.reply.layout import Layout, lay_out
+from cdd_agent.pattern import Pattern
 
 _CUT = "is never closed: the reply seems to be cut"
 _UNREADABLE = "cannot be read"
@@ -57,15 +58,15 @@ _TOOL_LANGUAGES = {
 _MARKUP = {"", "xml", "html", "json", "jsonc", "json5"}
 """Languages of code blocks that may be calls or examples."""
 _LANGUAGES_OF_CALLS = _MARKUP | _TOOL_LANGUAGES
-_LONE = re.compile(f"{LONE_OPENING.pattern}|{LONE_CLOSING.pattern}")
-_FIRST_SIGN = re.compile(r"[<\[{]|Action:|functools|to=functions")
+_LONE = Pattern(f"{LONE_OPENING.pattern}|{LONE_CLOSING.pattern}")
+_FIRST_SIGN = Pattern(r"[<\[{]|Action:|functools|to=functions")
 """Every beginning of a call contains one of these."""
 _MOST_LAYOUTS = 100
 """Most calls with a stray fence mark: each re-pairs all later fences."""
 _LONG = 200
 """Characters to inspect at each end of a line."""
-_QUOTED = re.compile(r"[^\S\n]*>")
-_COMMENTS = re.compile(r"<!--.*?-->", re.DOTALL)
+_QUOTED = Pattern(r"[^\S\n]*>")
+_COMMENTS = Pattern(r"<!--.*?-->", re.DOTALL)
 WITHOUT_TOOLS = (
     "Calls in the text of a reply are not seen. Give each file as a code block whose"
     " info string is `language:path`, and each change as a search/replace block below"
@@ -120,7 +121,7 @@ class _Found(Struct, frozen=True):
     problem: str = ""
     """Why they cannot be carried out."""
     hint: str = ""
-    """What to do instead, if the problem is not about a call."""
+    """Advice, if the problem is not about a call."""
     is_plain: bool = False
     """True without a mark: other text may look alike."""
 

@@ -52,7 +52,6 @@ def list_blocks(
 def refused(
     blocks: Sequence[ReplyBlock], problems: Sequence[EditProblem] = ()
 ) -> tuple[ReplyBlock, ...]:
-    """Mark all blocks as refused."""
     reasons = {plain_name(problem.path): problem.reason for problem in problems}
     marked: list[ReplyBlock] = []
     for block in blocks:

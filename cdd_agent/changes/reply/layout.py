@@ -49,7 +49,7 @@ def lay_out(
     calls: Sequence[Span] = (),
 ) -> Layout:
     """Find the blocks around the calls. Raises `ReplyRefused` if diffs in prose and
-    code blocks cannot be told apart.
+    code blocks cannot be distinguished.
     """
     spans = [span for form in forms for span in form.marked(lines, project_names)]
     marked = _drop_overlapping([*calls, *spans])

@@ -20,10 +20,11 @@ from cdd_agent.llm.reply_marks import (
     THOUGHTS_END,
     end_of_thoughts,
 )
+from cdd_agent.pattern import Pattern
 
 _ANY_NAME = "a"
 """A name for edits that take theirs from the surrounding text."""
-_WRAPPER = re.compile(r"^(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
+_WRAPPER = Pattern(r"^(?P<mark>`{3,}|~{3,})(?P<info>.*)$")
 WRAPPER_LANGUAGES = {"", "markdown", "md", "text", "txt", "plaintext"}
 
 

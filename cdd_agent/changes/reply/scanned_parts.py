@@ -19,8 +19,6 @@ class EditStarted(Struct, frozen=True):
 
 
 class LineOfFile(Struct, frozen=True):
-    """A line of a whole file."""
-
     text: str
 
 

@@ -58,6 +58,7 @@ from cdd_agent.changes.reply.scanned_parts import (
     ReplyPart,
     ReplyWords,
 )
+from cdd_agent.pattern import Pattern
 
 _MOST_LINES = 400
 """Longest search/replace block, in lines, that is compared."""
@@ -71,10 +72,10 @@ _MOST_AWAITED = 50
 """Most lines that wait for a later one."""
 _RECENT = 4
 """Lines above a block to remember: those that can name its file, and one more."""
-_LIST_MARK = re.compile(r"[\s>]*(?:[-*+]|\d{1,9}[.)])\s+(?=`{3}|~{3})")
+_LIST_MARK = Pattern(r"[\s>]*(?:[-*+]|\d{1,9}[.)])\s+(?=`{3}|~{3})")
 _DECORATION = " \t#*`:>_\"'/-"
-_HUNK_HEAD = re.compile(r"@@+[^@]*(?:@@+)?\s?(?P<section>.*)")
-_MOVE = re.compile(r"\*\*\* Move to:\s*(?P<path>.*\S)")
+_HUNK_HEAD = Pattern(r"@@+[^@]*(?:@@+)?\s?(?P<section>.*)")
+_MOVE = Pattern(r"\*\*\* Move to:\s*(?P<path>.*\S)")
 _NOWHERE = "/dev/null"
 
 
@@ -616,7 +617,7 @@ class ReplyScanner:
         return True
 
     def _show_list(self) -> None:
-        """Show an unreadable or long list as it was written."""
+        """Show an unreadable or long list unchanged."""
         self._start_fence_of_words()
         self._parts += [ReplyWords(f"{line}\n") for line in self._list]
         self._list = []
@@ -793,7 +794,6 @@ def _parse_opening(line: str) -> FenceOpening | None:
 
 
 def _is_name(line: str, project_names: ProjectNames) -> bool:
-    """True if the line is only a file name."""
     bare = _bare(line)
     if not bare or len(line) > _LONGEST_NAME:
         return False

@@ -190,6 +190,11 @@ WORK = (
                 " docs/reference/events.md",
                 only=Front.TERMINAL,
             ),
+            switch(
+                "--ask-before-calls",
+                "with --driven: ask before each model call, also without a budget",
+                only=Front.TERMINAL,
+            ),
         ),
         SlashFront(
             "Open the Executor on a ticket. It carries out the plan, one step for each"

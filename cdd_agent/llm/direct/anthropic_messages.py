@@ -24,6 +24,7 @@ from cdd_agent.llm.options import NO_OPTIONS, Effort, ModelOptions
 from cdd_agent.llm.pictures import in_base64, parts_with_pictures
 from cdd_agent.llm.port import Message, Picture, Request
 from cdd_agent.llm.providers import Endpoint
+from cdd_agent.pattern import Pattern
 
 _Json = dict[str, Any]
 
@@ -46,16 +47,15 @@ _OPTIONAL = {
     "temperature": r"\btemperature\b",
     "cache_control": "cache_control",
 }
-_REFUSES_THOUGHTS = re.compile(
+_REFUSES_THOUGHTS = Pattern(
     r"signature|thinking`? blocks?|redacted_thinking", re.IGNORECASE
 )
-_SHORTER = re.compile(r"max_tokens: \d+ > (?P<most>\d+)")
+_SHORTER = Pattern(r"max_tokens: \d+ > (?P<most>\d+)")
 _BLANK = "…"
 """Replaces an empty text, which Anthropic refuses."""
 
 
 def key_headers(key: str | None) -> dict[str, str]:
-    """Return the headers of every request to Anthropic's API."""
     headers = {"anthropic-version": _VERSION}
     if key is not None:
         headers["x-api-key"] = key

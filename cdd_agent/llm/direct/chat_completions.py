@@ -28,6 +28,7 @@ from cdd_agent.llm.options import ModelOptions
 from cdd_agent.llm.pictures import data_url, parts_with_pictures
 from cdd_agent.llm.port import Message, Picture, Request, ToolDefinition
 from cdd_agent.llm.providers import Endpoint
+from cdd_agent.pattern import Pattern
 
 _Json = dict[str, Any]
 
@@ -46,30 +47,30 @@ _OPTIONAL = {
     "extra_body": "extra_body",
     "usage": r"\busage\b(?! limits?\b)",
 }
-_LEARNED: tuple[tuple[re.Pattern[str], dict[str, Any]], ...] = (
+_LEARNED: tuple[tuple[Pattern[str], dict[str, Any]], ...] = (
     (
-        re.compile(
+        Pattern(
             r"reasoning_content\W.{0,60}(?:must be passed back|is missing|required)",
             re.IGNORECASE,
         ),
         {"needs_thoughts": True},
     ),
     (
-        re.compile(
+        Pattern(
             "reasoning.details.{0,60}(?:preserved|required|missing)", re.IGNORECASE
         ),
         {"needs_own_calls": True},
     ),
-    (re.compile("max_completion_tokens"), {"limit": "max_completion_tokens"}),
+    (Pattern("max_completion_tokens"), {"limit": "max_completion_tokens"}),
 )
 """Refusals, and the rules of the dialect that they reveal."""
-_TOOLS_OR_THOUGHTS = re.compile(
+_TOOLS_OR_THOUGHTS = Pattern(
     r"function tools with reasoning_effort.{0,200}set reasoning_effort to .?none",
     re.IGNORECASE | re.DOTALL,
 )
 _STAND_IN = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 """The signature for calls of another model."""
-_SHORT_ID = re.compile("[A-Za-z0-9]{9}")
+_SHORT_ID = Pattern("[A-Za-z0-9]{9}")
 
 
 def write_tools(request: Request) -> list[_Json]:

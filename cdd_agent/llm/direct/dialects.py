@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from cdd_agent.llm.known_models import KnownModel
 from cdd_agent.llm.options import Effort
+from cdd_agent.pattern import Pattern
 
 Fields = Mapping[str, Any]
 _THINKS: Fields = {"thinking": {"type": "enabled"}}
@@ -36,8 +37,6 @@ def _effort(word: str) -> Fields:
 
 
 class Dialect(Struct, frozen=True):
-    """The rules of one provider."""
-
     asks_for_usage: bool = True
     """`stream_options` is allowed."""
     limit: str = "max_tokens"
@@ -104,7 +103,7 @@ _DIALECTS: Mapping[str, Dialect] = {
     "zai": Dialect(efforts=_by_effort(_DOES_NOT_THINK, _THINKS, _THINKS, _THINKS)),
 }
 """By the prefix of the model string."""
-_MINIMAX = re.compile("minimax", re.IGNORECASE)
+_MINIMAX = Pattern("minimax", re.IGNORECASE)
 
 
 def dialect_of(provider: str, model: str) -> Dialect:

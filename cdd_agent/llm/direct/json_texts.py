@@ -4,13 +4,13 @@ An answer is an event stream, one JSON text per line, or one JSON document. The 
 are often wrong about that. Keep-alives are removed.
 """
 
-import re
 from collections.abc import Iterator
 from enum import Enum
 
 from cdd_agent.llm.direct.json_values import read_json
 from cdd_agent.llm.direct.protocol import NoReply
 from cdd_agent.llm.incomplete_answers import Received
+from cdd_agent.pattern import Pattern
 
 LONGEST_TEXT = 32 * 2**20
 """Bytes of one JSON text. A piece of a reply has hundreds, a whole reply more."""
@@ -18,10 +18,10 @@ LONGEST_KEEP_ALIVE = 100
 """Characters of a keep-alive in plain text."""
 _SHOWN_BYTES = 2_000
 _BOM = b"\xef\xbb\xbf"
-_FIELD = re.compile(rb"(?:data|event|id|retry)(?::|$)")
+_FIELD = Pattern(rb"(?:data|event|id|retry)(?::|$)")
 """The beginning of a line in an event stream, except comments."""
 _COMMENT = ":"
-_EMPTY_OR_MARK = re.compile(r"\{\s*\}|\[[\w\s.:+-]*\]")
+_EMPTY_OR_MARK = Pattern(r"\{\s*\}|\[[\w\s.:+-]*\]")
 _END = "[DONE]"
 
 

@@ -4,7 +4,6 @@ an error. `ollama_reply.py` reads the answer.
 Rules: docs.ollama.com (chat, thinking, tool calling, errors) and its server's code.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,6 +24,7 @@ from cdd_agent.llm.pictures import in_base64
 from cdd_agent.llm.port import Request, ToolCall
 from cdd_agent.llm.providers import Endpoint
 from cdd_agent.llm.token_estimates import estimate_prompt
+from cdd_agent.pattern import Pattern
 
 _Json = dict[str, Any]
 
@@ -36,8 +36,8 @@ _THINK: Mapping[Effort, tuple[bool | str, ...]] = {
     Effort.MAX: ("max", "high", True),
 }
 """Values of `think` to try in turn, because older servers accept fewer."""
-_ALWAYS_THINKS = re.compile("gpt-oss")
-_THINK_IS_REFUSED = re.compile(r"\bthink(?:ing)?\b")
+_ALWAYS_THINKS = Pattern("gpt-oss")
+_THINK_IS_REFUSED = Pattern(r"\bthink(?:ing)?\b")
 
 
 class OllamaChat:
@@ -56,7 +56,6 @@ class OllamaChat:
         self._endpoint, self._options, self._facts = endpoint, options, facts
         self._origin = endpoint.origin("ollama")
         self._window = 0
-        """The window of the last request."""
         self._think: tuple[bool | str, ...] = ()
         effort = options.effort
         if effort is Effort.NONE and _ALWAYS_THINKS.search(endpoint.model):

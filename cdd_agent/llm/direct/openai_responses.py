@@ -27,6 +27,7 @@ from cdd_agent.llm.options import NO_OPTIONS, Effort, ModelOptions
 from cdd_agent.llm.pictures import data_url, parts_with_pictures
 from cdd_agent.llm.port import Message, Picture, Request
 from cdd_agent.llm.providers import Endpoint
+from cdd_agent.pattern import Pattern
 
 _Json = dict[str, Any]
 
@@ -41,7 +42,7 @@ _OPTIONAL = {
     "prompt_cache_key": r"\bprompt_cache_key\b",
     "stream": r"^stream$|verified to stream\b",
 }
-_REFUSES_ITEMS = re.compile(
+_REFUSES_ITEMS = Pattern(
     r"encrypted.content(?! is not supported)|without its required|not persisted|unknown"
     r" parameter: 'input\[",
     re.IGNORECASE,

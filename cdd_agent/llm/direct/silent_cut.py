@@ -8,15 +8,12 @@ that fit; older versions fill the window. Some versions do not count cached toke
 nothing.
 """
 
-import re
-
 from cdd_agent.llm.port import ContextTooLong, Request, Usage
 from cdd_agent.llm.token_estimates import estimate_prompt
+from cdd_agent.pattern import Pattern
 
 _CHINESE = r"\u3040-\u30ff\u3400-\u9fff"
-_WORD = re.compile(
-    rf"[{_CHINESE}]{{1,2}}|[^\w\s]?[^\W\d_{_CHINESE}]+|\d{{1,3}}|[^\w\s]+"
-)
+_WORD = Pattern(rf"[{_CHINESE}]{{1,2}}|[^\w\s]?[^\W\d_{_CHINESE}]+|\d{{1,3}}|[^\w\s]+")
 """A word with the sign before it, three digits, consecutive signs, or two characters of
 Chinese or Japanese. Each is almost always at least one token: with the tokenizers of
 Claude and GPT-4, no file of 5,000 had more matches than tokens; code had 0.74 per

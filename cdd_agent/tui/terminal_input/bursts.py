@@ -2,15 +2,15 @@
 faster than a user types.
 """
 
-import re
 from math import inf
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import is_text
 from cdd_agent.tui.terminal_input.splitting import Pasted, PasteEnd, Token
 
 BURST_GAP = 0.01
 """Maximum seconds between characters of a burst."""
-_REPORT = re.compile(r"\x1b(?:\[<|\[M|\[[IO]\Z|\[\?|\[48;[\d:;]+t|\]|\[\d+;\d+R)")
+_REPORT = Pattern(r"\x1b(?:\[<|\[M|\[[IO]\Z|\[\?|\[48;[\d:;]+t|\]|\[\d+;\d+R)")
 """Sequences that are not keys: mouse, focus, answers of the terminal."""
 
 

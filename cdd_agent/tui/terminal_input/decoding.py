@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual import constants, events, messages
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import is_text, text_of_paste
 from cdd_agent.tui.terminal_input.driver_messages import BackgroundReported
 from cdd_agent.tui.terminal_input.key_names import (
@@ -124,19 +125,19 @@ class Decoder:
         return [events.AppFocus() if match[1] == "I" else events.AppBlur()]
 
     _reports: tuple[
-        tuple[re.Pattern[str], Callable[[Decoder, re.Match[str]], list[Message]]], ...
+        tuple[Pattern[str], Callable[[Decoder, re.Match[str]], list[Message]]], ...
     ] = (
-        (re.compile(r"\x1b\[<(\d+);(-?\d+);(-?\d+)([Mm])"), _mouse),
-        (re.compile(r"\x1b\[([IO])"), _focus),
-        (re.compile(r"\x1b\[(\d+);(\d+)R"), _cursor),
-        (re.compile(r"\x1b\[\?(\d+);(\d)\$y"), _mode),
+        (Pattern(r"\x1b\[<(\d+);(-?\d+);(-?\d+)([Mm])"), _mouse),
+        (Pattern(r"\x1b\[([IO])"), _focus),
+        (Pattern(r"\x1b\[(\d+);(\d+)R"), _cursor),
+        (Pattern(r"\x1b\[\?(\d+);(\d)\$y"), _mode),
         (
-            re.compile(
+            Pattern(
                 r"\x1b\[48;(\d+)[\d:]*;(\d+)[\d:]*;(\d+)[\d:]*;(\d+)[\d:]*t",
             ),
             _resize,
         ),
-        (re.compile(r"\x1b\]11;([^\x07\x1b]{1,64})(?:\x07|\x1b\\)"), _background),
+        (Pattern(r"\x1b\]11;([^\x07\x1b]{1,64})(?:\x07|\x1b\\)"), _background),
     )
 
 

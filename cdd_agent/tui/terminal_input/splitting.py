@@ -4,11 +4,12 @@ The text may arrive in any pieces, but time matters: an Escape without a followe
 key, and a paste without an end marker ends after a pause.
 """
 
-import re
 from math import inf
 
 from msgspec import Struct
 from textual.constants import ESCAPE_DELAY
+
+from cdd_agent.pattern import Pattern
 
 PASTE_START, PASTE_END = "\x1b[200~", "\x1b[201~"
 PASTE_PAUSE = 0.3
@@ -24,7 +25,7 @@ ANSWER_PAUSE = 0.3
 LONGEST_STRING = 8192
 """Maximum characters of a control string."""
 
-_SEQUENCE = re.compile(
+_SEQUENCE = Pattern(
     # Old mouse reports: three characters follow.
     r"\x1b\[M(?s:...)"
     # Some terminals report negative positions outside the window.
@@ -38,7 +39,7 @@ _SEQUENCE = re.compile(
     # Answers of the terminal.
     r"|\x1b(?:\]\d|[PX^_])[^\x00-\x1f]*(?:\x07|\x1b\\)"
 )
-_BEGINNING = re.compile(
+_BEGINNING = Pattern(
     r"\x1b"
     r"|\x1b\[M(?s:.){0,2}"
     r"|\x1b\[<[-\d;]{0,64}"
@@ -48,9 +49,9 @@ _BEGINNING = re.compile(
     rf"|\x1b(?:\]\d|[PX^_])[^\x00-\x1f]{{0,{LONGEST_STRING}}}\x1b?"
     r"|\x1b\]"
 )
-_CUT_OFF = re.compile(r"\x1b\[[0-?]+[ -/]*|\x1b\[M|\x1bO\d+")
+_CUT_OFF = Pattern(r"\x1b\[[0-?]+[ -/]*|\x1b\[M|\x1bO\d+")
 """Incomplete sequences that no user types."""
-_CHARACTERS = re.compile(r"[^\x1b]+")
+_CHARACTERS = Pattern(r"[^\x1b]+")
 
 
 class Pasted(Struct, frozen=True):

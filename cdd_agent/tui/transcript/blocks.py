@@ -1,12 +1,12 @@
 """The kinds of blocks, the space between them, and the lines of complete blocks."""
 
-import re
 from collections.abc import Iterator
 from enum import StrEnum
 
 from rich.cells import cell_len
 
 from cdd_agent.events.notices import Tone
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import (
@@ -53,9 +53,9 @@ _GLYPHS = {
     BlockKind.ERROR: "✗ ",
     BlockKind.HEADING: "── ",
 }
-_ITEM = re.compile(r" +(?:[^\w\s] )?(?:\d+\. )?")
+_ITEM = Pattern(r" +(?:[^\w\s] )?(?:\d+\. )?")
 """The beginning of a list's line: indentation, sign and number."""
-_INLINE_CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+_INLINE_CODE = Pattern(r"(?<!`)`([^`]+)`(?!`)")
 
 
 def space_between(above: BlockKind | None, below: BlockKind) -> list[TranscriptLine]:

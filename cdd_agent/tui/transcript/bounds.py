@@ -1,14 +1,15 @@
 """Limits growing text, so that it never blocks the screen."""
 
-import re
 from collections.abc import Iterator
+
+from cdd_agent.pattern import Pattern
 
 MAX_UNSETTLED = 8_000
 """Maximum characters of unsettled source. Longer lines, paragraphs and tables are
 cut.
 """
 
-_OPEN_ESCAPE = re.compile(r"\x1b[^\x07a-zA-Z]{0,40}\Z")
+_OPEN_ESCAPE = Pattern(r"\x1b[^\x07a-zA-Z]{0,40}\Z")
 
 
 def bounded(text: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from msgspec import Struct, field
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.bounds import MAX_UNSETTLED
 from cdd_agent.tui.transcript.colouring import coloured
@@ -13,8 +14,8 @@ from cdd_agent.tui.transcript.lines import Gutter, Mark, TranscriptLine
 
 _WINDOW_LINES = 200
 
-_FENCE = re.compile(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})(.*)\n")
-_UNDECIDED = re.compile(r" {0,3}(`+|~+)")
+_FENCE = Pattern(r"( {0,3})(`{3,}(?=[^`]*$)|~{3,})(.*)\n")
+_UNDECIDED = Pattern(r" {0,3}(`+|~+)")
 """The start of a line that may become a closing fence."""
 
 

@@ -3,7 +3,6 @@
 `diff_reading.py` makes them from a unified diff.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -12,6 +11,7 @@ from itertools import pairwise, zip_longest
 from msgspec import Struct
 from rich.cells import cell_len
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tui.transcript.code import CodeWindow
 from cdd_agent.tui.transcript.lines import Ink, LineRow, Mark, TranscriptLine, clip
 from cdd_agent.tui.transcript.wrapping import wrap
@@ -23,7 +23,7 @@ between the common ends count as changed.
 """
 _ALIKE = 0.35
 """Minimum similarity of two lines that are shown as one changed line."""
-WORD = re.compile(r"\w+|\s+|[^\w\s]")
+WORD = Pattern(r"\w+|\s+|[^\w\s]")
 SIGN_INKS = {" ": "", "-": "deleted", "+": "inserted"}
 LINE_INKS = {" ": "diff", "-": "diff removed", "+": "diff added"}
 _WORD_INKS = {"-": "removed-word", "+": "added-word"}

@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.tui.transcript.colouring import language_of
 from cdd_agent.tui.transcript.diff import DiffLayout
@@ -14,8 +15,8 @@ MOST_TEXT = 4_000_000
 
 _USUAL_MODE = " mode 100644"
 """The usual mode of a file, which is not shown."""
-_HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
-_GIT_HEAD = re.compile(r"diff --git (?:.* b/)?(.*)")
+_HUNK = Pattern(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@ ?(.*)")
+_GIT_HEAD = Pattern(r"diff --git (?:.* b/)?(.*)")
 
 
 class DiffOfFile(NamedTuple):

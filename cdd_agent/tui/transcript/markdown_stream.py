@@ -1,7 +1,6 @@
 """Makes lines from Markdown that arrives in chunks. Final lines are settled."""
 
-import re
-
+from cdd_agent.pattern import Pattern
 from cdd_agent.tui.transcript.bounds import MAX_UNSETTLED
 from cdd_agent.tui.transcript.code import CodeFence
 from cdd_agent.tui.transcript.lines import TranscriptLine
@@ -13,10 +12,10 @@ _PEEK = 1_000
 _LONG_LIST = 2_000
 """Characters after which a list is settled before its next item."""
 
-_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?: {1,4}(?! )| |\n)")
-_HEADING = re.compile(r"#{1,6}[ \n]")
-_TABLE_HEAD = re.compile(r"[^\n]*\|[^\n]*\n[ |:-]*-[ |:-]*\n")
-_UNDECIDED = re.compile(r"[\s\-=_#>*+`~|:.)\d]*")
+_ITEM = Pattern(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?: {1,4}(?! )| |\n)")
+_HEADING = Pattern(r"#{1,6}[ \n]")
+_TABLE_HEAD = Pattern(r"[^\n]*\|[^\n]*\n[ |:-]*-[ |:-]*\n")
+_UNDECIDED = Pattern(r"[\s\-=_#>*+`~|:.)\d]*")
 """The undecided start of a line (is `-` an item or a rule?). Showing it would make text
 jump.
 """

@@ -1,9 +1,8 @@
 """The output of a program, without its colours."""
 
-import re
-
 from rich.cells import cell_len
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import remove_escapes, sanitize_for_display
 from cdd_agent.tui.transcript.bounds import bounded
 from cdd_agent.tui.transcript.lines import Gutter, LineRow, TranscriptLine
@@ -12,7 +11,7 @@ from cdd_agent.tui.transcript.wrapping import wrap
 _BAR: Gutter = (("│ ", "bar"),)
 _RULE_CHARACTERS = frozenset("=-_~*#+!>─━═—")
 _SHORTEST_RULE = 3
-_PROGRESS = re.compile(r" {3,}(\[ *\d+%\])$")
+_PROGRESS = Pattern(r" {3,}(\[ *\d+%\])$")
 """A test runner's progress, right-aligned for a wider terminal."""
 
 

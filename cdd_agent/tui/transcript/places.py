@@ -1,6 +1,5 @@
 """Finds web addresses and lines of files in text."""
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -9,14 +8,15 @@ from urllib.parse import quote
 
 from rich.cells import cell_len
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.tui.transcript.lines import LineRow, TranscriptLine
 
-_ADDRESS = re.compile(r"https?://[^\s<>\"'`\x00-\x20]+")
+_ADDRESS = Pattern(r"https?://[^\s<>\"'`\x00-\x20]+")
 _AFTER_ADDRESS = ".,;:!?"
-_FILE = re.compile(
+_FILE = Pattern(
     r"(?<![\w/.@+-])((?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8}):(\d{1,7})(?!\w)"
 )
-_TRACEBACK = re.compile(r'File "([^"]{1,500})", line (\d{1,7})')
+_TRACEBACK = Pattern(r'File "([^"]{1,500})", line (\d{1,7})')
 _LONGEST_ADDRESS = 2_000
 
 

@@ -20,7 +20,6 @@ from cdd_agent.verification.runner import (
 _Value = TypeVar("_Value")
 _RUNNERS = Extensions("cdd_agent.test_runners", "test runner")
 left_out = _RUNNERS.left_out
-"""Runners left out, with the reasons."""
 
 
 def load_added() -> tuple[TestRunner, ...]:

@@ -4,7 +4,6 @@ reports.
 Cargo prints the names of test programs to stderr; the programs print results to stdout.
 """
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -18,6 +17,7 @@ from cdd_agent.files.manifests import (
     parse_manifest,
     section,
 )
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.paths import paths_and_options
 from cdd_agent.verification.runner import (
@@ -31,21 +31,21 @@ from cdd_agent.verification.runner import (
 from cdd_agent.verification.runners.launchers import program_name
 from cdd_agent.verification.test_id import TestId
 
-_COLOUR = re.compile(r"\x1b\[[\d;]*m")
-_STARTED = re.compile(
+_COLOUR = Pattern(r"\x1b\[[\d;]*m")
+_STARTED = Pattern(
     r" *Running (?:unittests )?(\S.*) \((?:.*[/\\])?(.+)-[0-9a-f]{8,}(?:\.exe)?\)"
 )
-_STARTED_DOC_TESTS = re.compile(r" *Doc-tests (\S+)")
-_COUNT = re.compile(r"running (\d{1,9}) tests?")
-_TEST = re.compile(
+_STARTED_DOC_TESTS = Pattern(r" *Doc-tests (\S+)")
+_COUNT = Pattern(r"running (\d{1,9}) tests?")
+_TEST = Pattern(
     r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:, .*| \(.*| <.*)?"
 )
-_END = re.compile(
+_END = Pattern(
     r"test result: (?:ok|FAILED)\. (\d{1,9}) passed; (\d{1,9}) failed; (\d{1,9})"
     r" ignored; "
 )
-_TEXT = re.compile(r"---- (.+) stdout ----")
-_DOC_TEST = re.compile(r"(.+?) - (.*?)\(line (\d{1,9})\)(?: - .*)?")
+_TEXT = Pattern(r"---- (.+) stdout ----")
+_DOC_TEST = Pattern(r"(.+?) - (.*?)\(line (\d{1,9})\)(?: - .*)?")
 _RESULTS = {"ok": Result.PASSED, "FAILED": Result.FAILED, "ignored": Result.SKIPPED}
 _PLAIN = (
     *("--no-fail-fast", "--release", "-r", "--locked", "--offline", "--frozen"),

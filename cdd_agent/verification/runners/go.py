@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.outcomes import Result, Results, Selection, SuiteRun
 from cdd_agent.verification.runner import (
     Matters,
@@ -27,11 +28,11 @@ _CONFLICTS = (
     *("-json", "-c", "-exec", "-bench", "-fuzz", "-list", "-h", "-help", "-args"),
 )
 _RESULTS = {"pass": Result.PASSED, "fail": Result.FAILED, "skip": Result.SKIPPED}
-_NOT_BUILT = re.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]")
-_TEST_MAIN = re.compile(
+_NOT_BUILT = Pattern(r"FAIL\t(\S+) \[(?:build|setup) failed\]")
+_TEST_MAIN = Pattern(
     r"^func\s+TestMain\s*\(.*?(?:^\}|\}$|\Z)", re.MULTILINE | re.DOTALL
 )
-_TEST = re.compile(r"^func\s+((?:Test|Example|Fuzz|Benchmark)\w*)\s*\(", re.MULTILINE)
+_TEST = Pattern(r"^func\s+((?:Test|Example|Fuzz|Benchmark)\w*)\s*\(", re.MULTILINE)
 _LARGEST_SOURCE = 2_000_000  # in bytes
 
 

@@ -4,7 +4,10 @@
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from pathlib import PurePath
+
+from cdd_agent.pattern import Pattern
 
 WRAPPERS = ("env", "nice", "timeout", "xvfb-run")
 """Programs that start the rest of their words."""
@@ -13,11 +16,12 @@ PYTHON_LAUNCHERS = (
     *("uv", "uvx"),
     *WRAPPERS,
 )
-_PYTHON = re.compile(r"python[\d.]*")
+_PYTHON = Pattern(r"python[\d.]*")
 NEAR = 8
-"""How many leading words of a command can name a runner."""
+"""Number of leading words of a command that can name a runner."""
 
 
+@lru_cache(maxsize=1_000)
 def program_name(word: str) -> str:
     """Remove the folder and Windows endings. Every Python is `python`."""
     name = re.sub(r"\.(cmd|exe|bat|ps1)$", "", PurePath(word).name)

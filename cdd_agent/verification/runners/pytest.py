@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec.structs import replace
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.outcomes import Selection, SuiteRun, is_in
 from cdd_agent.verification.paths import exists, from_root
 from cdd_agent.verification.runner import Matters, Reported, Reporting, TestRunner
@@ -18,7 +19,7 @@ from cdd_agent.verification.runners.launchers import (
 )
 from cdd_agent.verification.test_id import TestId
 
-_PLAIN = re.compile(
+_PLAIN = Pattern(
     r"""
       -[qvslx]+ | -r\w+ | -n(\d+|auto|logical)
     | --(quiet|verbose|exitfirst|showlocals|full-trace|no-header|no-summary)

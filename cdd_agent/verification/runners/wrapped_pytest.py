@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.text.sanitize import remove_escapes
 from cdd_agent.verification.outcomes import Selection, SuiteRun, merge_runs
 from cdd_agent.verification.runner import (
@@ -31,7 +32,7 @@ _WRAPPERS = (
 )
 _RUN_NAMES = ("TOX_ENV_NAME", "NOX_CURRENT_SESSION", "HATCH_ENV_ACTIVE")
 """Variables that name one of several runs. pytest expands them in a path."""
-_SUMMARY = re.compile(
+_SUMMARY = Pattern(
     r"^=*\s*(?:no tests ran|\d+ \w+(?:, \d+ \w+)*) in [\d.]+s.*$", re.MULTILINE
 )
 

@@ -25,6 +25,7 @@ from msgspec import Struct
 from tree_sitter import Node, Query, QueryCursor
 
 from cdd_agent.context.grammars import Grammar, find_grammar
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.strength.fault import Fault, FaultKind
 from cdd_agent.verification.strength.zeros import zero_of_returned
 
@@ -61,18 +62,18 @@ for _kind, _table in (
     for _old, _new in _table.items():
         _OPERATORS.setdefault(_old, []).append((_kind, _new))
 _TRUTHS = {"True": "False", "False": "True", "true": "false", "false": "true"}
-_NUMBER = re.compile(
+_NUMBER = Pattern(
     r"(0|[1-9][\d_]*)(?![\d_xXbBoO])((?:\.\d*)?(?:[eE][+-]?\d+)?\w*)", re.ASCII
 )
 """A decimal number: those in another base are often bit masks."""
-_PLAIN = re.compile(
+_PLAIN = Pattern(
     r"-?\d[\w.]*|[Tt]rue|[Ff]alse|None|null|nil|NULL|nullptr|default|undefined"
     r"|\[\]|\{\}|\(\)|\"[^\"]*\"|'[^']*'",
     re.ASCII,
 )
 """A value that resembles nothing, or has enough other faults."""
 _QUOTES = "\"'`"
-_WORDS = re.compile(rf"([A-Za-z@$]*)#*[{_QUOTES}]", re.ASCII)
+_WORDS = Pattern(rf"([A-Za-z@$]*)#*[{_QUOTES}]", re.ASCII)
 """The opening of a quoted text, with its prefix."""
 _RAW_OR_FILLED = str.maketrans("", "", "rRfF@$")
 """Removes prefixes that an empty text does not need."""

@@ -6,12 +6,13 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.check_run import CheckRun
 from cdd_agent.verification.strength.fault import Fault
 
 _TIMES_CLEAN, _MORE_SECONDS = 3, 5.0
 """Limit for a check with a fault: factor on the clean run, plus seconds."""
-_NOT_COMPILED = re.compile(
+_NOT_COMPILED = Pattern(
     r"""
       \[build\ failed\]                                 # go
     | ^error:\ could\ not\ compile                      # cargo

@@ -4,7 +4,9 @@ import re
 
 from tree_sitter import Node
 
-_FUNCTION = re.compile(
+from cdd_agent.pattern import Pattern
+
+_FUNCTION = Pattern(
     r"(function|method|func)(_item|_declaration|_definition|_literal)"
     r"|closure_expression|lambda_expression|anonymous_function\w*|lambda_literal"
     r"|arrow_function"

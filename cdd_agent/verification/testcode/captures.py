@@ -23,6 +23,7 @@ from msgspec import Struct, field
 from tree_sitter import Node, Query, QueryCursor
 
 from cdd_agent.context.grammars import grammar_of
+from cdd_agent.pattern import Pattern
 
 Span = tuple[int, int]
 """Start and end in bytes, half-open."""
@@ -38,18 +39,18 @@ _FEW = 2_000
 """Smaller nodes do not matter for that."""
 _KINDS = ("test", "suite", "called", "marked", "class", "helper")
 """An earlier kind wins."""
-_CHECKS = re.compile(
+_CHECKS = Pattern(
     r"\w*[aA]ssert\w*|ASSERT\w*|EXPECT\w*|CHECK\w*|REQUIRE\w*|TEST_ASSERT\w*|XCT\w+"
     r"|BOOST_\w+|expect\w*|should\w*|Should|must_\w+|[vV]erify\w*|refute\w*|fail\w*"
     r"|Fail\w*|Error(?:f|Is)?|Fatal(?:f|ln)?|panic|throws?|deepEqual|check\w*|ck_\w+"
     r"|raise_error|exit|die"
 )
 """Calls that may be assertions."""
-_PYTHON_CHECKS = re.compile(
+_PYTHON_CHECKS = Pattern(
     r"(?i)\w*(?:assert|expect|raises|warns|fail|verify|check|should|compare|validat"
     r"|match)\w*"
 )
-_FUNCTION = re.compile(r"function|method|lambda|closure|func_literal|do_block")
+_FUNCTION = Pattern(r"function|method|lambda|closure|func_literal|do_block")
 """Types of nodes whose code runs only when called."""
 
 
@@ -59,18 +60,18 @@ class Language(Struct, frozen=True):
     queries: tuple[str, ...]
     grammar: str
     """Suffix of the grammar to use."""
-    checks: re.Pattern[str] = _CHECKS
+    checks: Pattern[str] = _CHECKS
     joint: str = " > "
     """Joins the parts of a test's name."""
     nests: bool = True
     """True if tests nest and names may repeat."""
-    rewrite: tuple[re.Pattern[str], Callable[[re.Match[str]], str]] | None = None
+    rewrite: tuple[Pattern[str], Callable[[re.Match[str]], str]] | None = None
     """Makes another language parse, at the same length."""
 
 
-_LONE_MACRO = re.compile(r"(?m)^[ \t]*[A-Z][A-Z0-9_]+[ \t]*$")
+_LONE_MACRO = Pattern(r"(?m)^[ \t]*[A-Z][A-Z0-9_]+[ \t]*$")
 """A macro that stands for statements, such as `EXPECT_ABORT_BEGIN`."""
-_SWIFT_MACRO = re.compile(r"#(?=(?:expect|require)\()")
+_SWIFT_MACRO = Pattern(r"#(?=(?:expect|require)\()")
 
 
 def _as_identifier(match: re.Match[str]) -> str:
@@ -96,7 +97,7 @@ _LANGUAGES = {
             Language(
                 ("java", "groovy"),
                 "groovy",
-                rewrite=(re.compile(r'(?<=\bdef )"[^"\n]*"(?=\()'), _as_identifier),
+                rewrite=(Pattern(r'(?<=\bdef )"[^"\n]*"(?=\()'), _as_identifier),
             ),
         ),
         ("kt kts", Language(("kotlin",), "kt")),
@@ -118,7 +119,7 @@ _LANGUAGES = {
                 ("bash",),
                 "sh",
                 rewrite=(
-                    re.compile(r"(?m)(^[ \t]*@test[ \t].+) (?=\{[ \t]*$|\{ )"),
+                    Pattern(r"(?m)(^[ \t]*@test[ \t].+) (?=\{[ \t]*$|\{ )"),
                     lambda found: f"{found[1]};",
                 ),
             ),

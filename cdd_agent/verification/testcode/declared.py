@@ -27,7 +27,7 @@ class Declared(Struct, frozen=True):
     shape: str = ""
     """The body without names."""
     words: frozenset[str] = frozenset()
-    """What it tests: functions called and values used."""
+    """Subjects of the test: functions called and values used."""
     calls: frozenset[str] = frozenset()
     checks: int = 0
     """Number of assertions that can fail."""

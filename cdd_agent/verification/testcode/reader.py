@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 
+from cdd_agent.pattern import Pattern
 from cdd_agent.verification.testcode.captures import (
     CallSite,
     Captures,
@@ -44,21 +45,19 @@ _IDLE = frozenset(
 )
 """Words that do nothing."""
 _IDLE_LINES = frozenset(("#!/bin/sh", "set -e", "exit 0", "true", ":"))
-_CONSTANTS = re.compile(
+_CONSTANTS = Pattern(
     r"(?:(?:true|True|TRUE|false|False|None|nil|null|and|or|not|is|in)\b|\W|\d[\w.]*+)++"
 )
-_COMPARES_CONSTANTS = re.compile(
+_COMPARES_CONSTANTS = Pattern(
     r"expect|\w*[aA]ssert(?:_true|_equals?|_eq|_ne|\w*True|\w*Equals?)?|ASSERT_\w+"
     r"|EXPECT_\w+|REQUIRE|CHECK"
 )
 """Assertions that cannot fail with constants only."""
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_TOKEN = re.compile(r"\w+|[^\w\s,;]")
-_MESSAGE = re.compile(r"(?i)%[a-z+#]|\b(?:expected|got|want)\b")
+_WORD = Pattern(r"[A-Za-z_]\w*")
+_TOKEN = Pattern(r"\w+|[^\w\s,;]")
+_MESSAGE = Pattern(r"(?i)%[a-z+#]|\b(?:expected|got|want)\b")
 """A value that only a failing assertion prints."""
-_CHECK_LINE = re.compile(
-    r"\[\[?\s|\b(?:test|diff|cmp|grep|ok|is|like|is_deeply|Then)\b"
-)
+_CHECK_LINE = Pattern(r"\[\[?\s|\b(?:test|diff|cmp|grep|ok|is|like|is_deeply|Then)\b")
 
 
 def read_tests(suffix: str, text: str) -> tuple[Declared, ...] | None:
@@ -178,7 +177,7 @@ class _Parts:
 class _File:
     def __init__(self, language: Language, captures: Captures, text: str) -> None:
         self._language = language
-        self._found = captures
+        self._captures = captures
         data = captures.data
         original = text.encode("utf-8", "replace")
         self._names = original if len(original) == len(data) else data
@@ -230,38 +229,40 @@ class _File:
         checks = self._free_checks()
         if not checks:
             return False
-        if self._found.has_error or re.search(rb"\bmain\s*\(", self._bare):
+        if self._captures.has_error or re.search(rb"\bmain\s*\(", self._bare):
             return True
-        return any(not self._found.is_in_function(check) for check in checks)
+        return any(not self._captures.is_in_function(check) for check in checks)
 
     def as_whole(self) -> Declared:
         starts = [0, *(match.end() for match in re.finditer(b"\n", self._code))]
         checks = self._free_checks()
         lines = {bisect_right(starts, check.name[0]) for check in checks}
-        names = frozenset(self._text(call.name) for call in self._found.calls.values())
+        names = frozenset(
+            self._text(call.name) for call in self._captures.calls.values()
+        )
         return _whole(_decoded(self._code).splitlines(), len(lines), names)
 
     def _free_checks(self) -> list[CallSite]:
         return [
             call
-            for call in self._found.calls.values()
+            for call in self._captures.calls.values()
             if self._is_code(call.name)
             and self._is_check(call)
             and not any(parts.is_function for parts in self._around(call.name[0]))
         ]
 
     def _declare(self) -> None:
-        marks = sorted(self._found.spans["mark"], key=lambda span: span[1])
+        marks = sorted(self._captures.spans["mark"], key=lambda span: span[1])
         ends = [end for _, end in marks]
         declarations = {}
-        for declaration in self._found.declarations.values():
+        for declaration in self._captures.declarations.values():
             start, end = declaration.span
             if not self._is_code(declaration.span):
                 continue
             number = bisect_right(ends, start) - 1
             is_test = declaration.kind != "marked"
             while number >= 0 and not self._code[ends[number] : start].strip():
-                is_test |= marks[number] in self._found.spans["test_mark"]
+                is_test |= marks[number] in self._captures.spans["test_mark"]
                 start = min(start, marks[number][0])
                 number -= 1
             if is_test:
@@ -287,13 +288,13 @@ class _File:
         self._by_number = by_number
 
     def _give_bodies(self) -> None:
-        for body in sorted(self._found.spans["body"]):
+        for body in sorted(self._captures.spans["body"]):
             owner = self._owner(body[0])
             if owner is not None and owner.body is None:
                 owner.body = body
 
     def _fill(self) -> None:
-        captures = self._found
+        captures = self._captures
         rows = _Nest(row for table in captures.rows.values() for row in table)
         messages = _Nest(captures.spans["message"])
         calls = [(call.name, call) for call in captures.calls.values()]
@@ -315,7 +316,7 @@ class _File:
                     parts.values.append(span)
 
     def _count(self) -> None:
-        captures = self._found
+        captures = self._captures
         for table, rows in captures.rows.items():
             for row in filter(self._is_code, rows):
                 owner = self._owner(row[0])
@@ -332,7 +333,7 @@ class _File:
         self._loops = _Nest(loop for loop, items in captures.loops.items() if items)
 
     def _skip(self) -> None:
-        spans = self._found.spans
+        spans = self._captures.spans
         branches = _Nest(spans["branch"])
         for span in filter(self._is_stated, (*spans["skip"], *spans["maybe"])):
             owner = self._owner(span[0])
@@ -402,7 +403,7 @@ class _File:
                 self._loops.spans[number] for number in self._loops.around(call.name[0])
             ]
             checks += prod(
-                len(list(filter(self._is_code, self._found.loops[loop])))
+                len(list(filter(self._is_code, self._captures.loops[loop])))
                 for loop in loops
                 if loop >= parts.span
             )
@@ -434,7 +435,7 @@ class _File:
         return "" if _MESSAGE.search(quoted[2]) else f"'{quoted[2]}'"
 
     def _written(self) -> bytes:
-        spans = self._found.spans
+        spans = self._captures.spans
         names = (name for parts in self._parts for name in parts.names)
         written = bytearray(
             _blanked(
@@ -454,7 +455,7 @@ class _File:
         return bytes(written)
 
     def _forgotten(self) -> Iterator[tuple[int, str, None]]:
-        for span in self._found.spans["forget"]:
+        for span in self._captures.spans["forget"]:
             owner = self._owner(span[0])
             if owner is None:
                 yield span[0], self._text(span), None
@@ -491,10 +492,10 @@ class _File:
         return not self._code[span[0] : span[0] + 1].isspace()
 
     def _is_stated(self, span: Span) -> bool:
-        return self._is_code(span) or span in self._found.spans["comment"]
+        return self._is_code(span) or span in self._captures.spans["comment"]
 
     def _text(self, span: Span) -> str:
-        return _decoded(self._found.data[slice(*span)])
+        return _decoded(self._captures.data[slice(*span)])
 
 
 def _count_rows(parts: _Parts) -> int | None:

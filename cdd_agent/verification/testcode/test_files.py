@@ -4,6 +4,8 @@ import re
 from enum import IntEnum
 from pathlib import PurePosixPath
 
+from cdd_agent.pattern import Pattern
+
 
 def _suffixes(words: str) -> frozenset[str]:
     return frozenset(f".{word}" for word in words.split())
@@ -23,20 +25,20 @@ CODE = (
         " vb"
     )
 )
-_SPOKEN = re.compile(
+_SPOKEN = Pattern(
     r"(?:^|[._-])(?:unit)?(?:tests?|specs?|e2e|cy)(?:[._-]|$)", re.IGNORECASE
 )
-_CAMEL = re.compile(r"^Tests?[A-Z]|\w(Tests?|TestCase|Specs?|(?<=[a-z0-9])IT)$")
-_FOLDER = re.compile(
+_CAMEL = Pattern(r"^Tests?[A-Z]|\w(Tests?|TestCase|Specs?|(?<=[a-z0-9])IT)$")
+_FOLDER = Pattern(
     r"tests?|__tests__|testdata|test[-_]data|__snapshots__|cypress|e2e|.*[-_.]tests?"
     r"|.*\.Tests?|\w*[a-z]Tests?"
 )
-_FOLDER_OF_CODE = re.compile(r"specs?|t")
-_MADE = re.compile(
+_FOLDER_OF_CODE = Pattern(r"specs?|t")
+_MADE = Pattern(
     r"\..*|__pycache__|node_modules|target|build|dist|coverage|htmlcov|vendor"
 )
 """Files and folders that programs generate."""
-_NO_DATA = re.compile(
+_NO_DATA = Pattern(
     r".*(?:~|\.(?:md|rst|adoc|pyc|pyo|log|orig|rej|tmp|swp|lock|(?:db"
     r"|sqlite3?)(?:-\w+)?))|te?mp|outputs?",
     re.IGNORECASE,
