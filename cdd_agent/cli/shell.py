@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdd_agent.cli.invocation import Invocation
+from cdd_agent.collector import paused_collector
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.stream import Emit
@@ -72,8 +73,9 @@ def run_shell(invocation: Invocation, note: str = _OPENING, first: str = "") -> 
     """Run the shell to its end. `note` is shown first, and `first` is entered for the
     user.
     """
-    # late: Textual; other commands do without it
-    from cdd_agent.tui.app import Shell  # noqa: PLC0415
+    with paused_collector():
+        # late: Textual; other commands do without it
+        from cdd_agent.tui.app import Shell  # noqa: PLC0415
 
     # Textual has read it. A `cdd` started from this shell is not in a browser.
     os.environ.pop("TEXTUAL_DRIVER", None)
