@@ -178,15 +178,16 @@ def _open_session(
     the dialog that sets up a model (`has_setup`) show some of them themselves. Without
     a `note` there is no greeting: the user asked for the result of one line.
     """
-    # late: the first screen shows sooner
-    from cdd_agent.commands.added_commands import ADDED  # noqa: PLC0415
-    from cdd_agent.commands.trust_words import (  # noqa: PLC0415
-        leaves_out_model,
-        notices_at_start,
-    )
-    from cdd_agent.commands.welcome import describe_place  # noqa: PLC0415
-    from cdd_agent.session.open_project import accept_once, open_project  # noqa: PLC0415
-    from cdd_agent.wiring.root import Wiring  # noqa: PLC0415
+    with paused_collector():
+        # late: the first screen shows sooner
+        from cdd_agent.commands.added_commands import ADDED  # noqa: PLC0415
+        from cdd_agent.commands.trust_words import (  # noqa: PLC0415
+            leaves_out_model,
+            notices_at_start,
+        )
+        from cdd_agent.commands.welcome import describe_place  # noqa: PLC0415
+        from cdd_agent.session.open_project import accept_once, open_project  # noqa: PLC0415
+        from cdd_agent.wiring.root import Wiring  # noqa: PLC0415
 
     project = open_project(
         invocation.project,
