@@ -20,7 +20,7 @@ class LeftBehind(Exception):
 
 
 class _Here(threading.local):
-    left: Future[None] | None = None
+    abandoned: Future[None] | None = None
     """Done as soon as no caller waits for this thread's work."""
 
 
@@ -31,7 +31,7 @@ def stop_if_left() -> None:
     """Raise `LeftBehind` if `in_thread` started this work and its caller has stopped
     waiting. Long work calls this from time to time.
     """
-    if _here.left is not None and _here.left.done():
+    if _here.abandoned is not None and _here.abandoned.done():
         raise LeftBehind
 
 
@@ -83,7 +83,7 @@ def waited_for(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _unless_left(work: Coroutine[Any, Any, T]) -> T:
-    loop, abandoned = asyncio.get_running_loop(), _here.left
+    loop, abandoned = asyncio.get_running_loop(), _here.abandoned
     task = asyncio.ensure_future(work)
 
     def cancel(_: Future[None]) -> None:
@@ -108,7 +108,7 @@ def _begin(
     future.set_running_or_notify_cancel()
 
     def run() -> None:
-        _here.left = abandoned
+        _here.abandoned = abandoned
         try:
             result = work()
         # the caller gets every error

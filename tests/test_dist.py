@@ -60,7 +60,10 @@ def test_the_sdist_builds_the_wheel_of_the_project(
     with tarfile.open(dist / f"cdd_shell-{VERSION}.tar.gz") as archive:
         names = archive.getnames()
     top = {name.split("/")[1] for name in names if "/" in name}
-    assert not top & {"tests", "tickets", "benchmarks", "docs", ".cdd"}
+    assert not top & {"tests", "tickets", "benchmarks", "tools", ".cdd"}
+    tracked = run("git", "ls-files", "docs", "README.md", "PACKAGE.md").splitlines()
+    prefix = f"cdd_shell-{VERSION}/"
+    assert set(tracked) <= {name.removeprefix(prefix) for name in names}
 
 
 def test_the_wheel_has_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:

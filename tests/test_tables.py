@@ -105,6 +105,35 @@ def test_a_sparse_table_in_a_table_runs_each_row_at_least_once(
     assert len(seen) == 15
 
 
+def test_a_table_with_a_limit_runs_rows_at_equal_distances(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = []
+
+    @each_row("number", range(10), most=4)
+    def check(number: int) -> None:
+        seen.append(number)
+
+    monkeypatch.setattr(tables, "IS_THOROUGH", False)
+    check()
+    assert seen == [0, 2, 5, 7]
+    seen.clear()
+    monkeypatch.setattr(tables, "IS_THOROUGH", True)
+    check()
+    assert seen == [*range(10)]
+
+
+def test_every_value_is_in_a_chosen_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(a, b, "expected") for a in range(5) for b in range(3)]
+    monkeypatch.setattr(examples, "IS_THOROUGH", False)
+    chosen = examples.cover_values(rows, 2)
+    assert {row[0] for row in chosen} == {*range(5)}
+    assert {row[1] for row in chosen} == {*range(3)}
+    assert len(chosen) == 5
+    monkeypatch.setattr(examples, "IS_THOROUGH", True)
+    assert examples.cover_values(rows, 2) == rows
+
+
 def test_every_pair_of_values_is_in_a_chosen_row(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

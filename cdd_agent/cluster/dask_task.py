@@ -47,8 +47,6 @@ def report_version() -> str:
 
 
 class ClientConnection:
-    """One task's connection to the client."""
-
     def __init__(self, inbox: str, ticket: str, patience: float) -> None:
         self._ticket, self._patience = ticket, patience
         client = get_client()

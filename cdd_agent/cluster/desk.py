@@ -76,7 +76,6 @@ class Desk(Struct, dict=True):
     settings: dict[str, Any]
     author: tuple[str, str]
     purse: Purse
-    """The budget of all runs."""
     waits: Path
     """The file with the waits of providers."""
     on_event: OnRunEvent
@@ -229,7 +228,6 @@ class Desk(Struct, dict=True):
         self.on_event(to_json(notice))
 
     async def _pack(self, run: RunHere) -> str:
-        """Return a commit of the run in its own tree."""
         head = await self.own.trees.commit_of(f"refs/heads/{self.own.branch}")
         assert head is not None, "the tree was made on it"
         tip, project = await run.pack(head, None)
@@ -320,16 +318,16 @@ async def _find_commits(
     """Return those of a worker's commits that exist here."""
     if not have:
         return ()
-    asked, told = reference.folder / "asked", reference.folder / "told"
+    asked, answers = reference.folder / "asked", reference.folder / "answers"
     asked.write_text("".join(f"{commit}\n" for commit in have))
     await reference.git(
         "cat-file",
         "--batch-check=%(objectname) %(objecttype)",
         stdin=asked,
-        stdout=told,
+        stdout=answers,
     )
     commits = list[str]()
-    for line in told.read_text().splitlines():
+    for line in answers.read_text().splitlines():
         name, _, kind = line.partition(" ")
         if kind == "commit":
             commits.append(name)

@@ -229,7 +229,6 @@ class ClusterPlace(Struct):
         )
 
     async def _stop(self, future: Future, desk: Desk) -> None:
-        """Let the worker stop the run and save it."""
         desk.is_stopping = True
         seconds = self.patience if desk.attempt else 0.1
         with suppress(TimeoutError, asyncio.CancelledError):
@@ -330,11 +329,9 @@ class ClusterPlace(Struct):
             _warn(on_event, f"The worker {worker} is not used: {self.refused[worker]}.")
 
     async def _find_workers(self) -> set[str]:
-        """Return the addresses of the scheduler's current workers."""
         return {*await self.client.nthreads()}
 
     async def _listen(self) -> None:
-        """Answer each question of a worker as soon as it arrives."""
         inbox = None
         while True:
             try:
@@ -370,7 +367,6 @@ def _warn(on_event: OnRunEvent, text: str) -> None:
 
 
 def _explain(error: BaseException) -> CddError:
-    """Return the error of a task for the user."""
     if isinstance(error, KilledWorker):
         return CddError(
             f"{error.allowed_failures + 1} workers died while running it",

@@ -95,7 +95,6 @@ class ProjectCache(Struct, frozen=True):
                 await asyncio.sleep(_PAUSE)
 
     async def received_commits(self) -> tuple[str, ...]:
-        """Return the latest received commits."""
         listed = await self.git(
             "for-each-ref",
             _NEWEST_FIRST,
@@ -163,5 +162,4 @@ class ProjectCache(Struct, frozen=True):
 
 
 def _escape(value: str) -> str:
-    """Return a value for a git settings file."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

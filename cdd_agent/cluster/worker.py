@@ -242,8 +242,6 @@ class WorkerTree(Struct):
 
 
 class Relay(Struct, dict=True):
-    """Relays lines between the run's process and the client."""
-
     tree: WorkerTree
     ask: Ask
     patience: float

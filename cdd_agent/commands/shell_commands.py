@@ -14,7 +14,6 @@ from cdd_agent.session.session_lines import NO_AGENT
 from cdd_agent.settings.config import PROJECT_FILE
 from cdd_agent.text.completion import find_matches
 
-THEME_NAMES = ("dark", "light", "contrast", "auto")
 _MORE_HELP = (
     "All other lines go to the active agent. `/help COMMAND` explains a command, `/help"
     " chat`, `/help socrates`, `/help planner` and `/help executor` an agent, `/help"

@@ -48,8 +48,6 @@ have changed.
 
 
 class FileRow(NamedTuple):
-    """A file in the index."""
-
     number: int
     path: str
     stamp: Stamp

@@ -29,7 +29,6 @@ _FEWEST_LINES = 4
 """A part that does not fit is not shortened below this."""
 
 Outline = Callable[[str], str]
-"""Returns the outline of a file."""
 
 
 class ChosenCode(Struct, frozen=True):
@@ -72,8 +71,6 @@ def choose_code(
 
 
 class _Choice(Struct):
-    """Fills a number of tokens with code."""
-
     reader: CodeReader
     ranked: Sequence[RankedFile]
     outline: Outline

@@ -37,7 +37,6 @@ class ShownCode(Struct, frozen=True):
     path: str
     text: str
     digest: str | None
-    """The digest of the whole file."""
     lines: Ranges | None = None
     """None: the whole file. Empty: only an outline."""
     why: str = ""

@@ -55,7 +55,6 @@ class CodeFinder:
                 self._idle.start()
 
     def imported(self, path: str) -> list[str]:
-        """Return the files that a file probably imports."""
         return self._map.imported(path)
 
     def outline(self, path: str) -> str:
@@ -74,7 +73,6 @@ class CodeSearch(Struct, frozen=True, dict=True):
         return self.finder.rank(self.query) if self.finder else ()
 
     def find_file(self, path: str) -> RankedFile | None:
-        """Return the result for one file, or None."""
         for file in self.ranked:
             if file.path == path:
                 return file

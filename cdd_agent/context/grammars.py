@@ -113,7 +113,6 @@ def has_token(tree: Tree, kind: str, text: bytes) -> bool:
 
 
 def find_grammar(path: str) -> Grammar | None:
-    """Return the grammar for a file name, or None."""
     return grammar_of(suffix_of(path))
 
 

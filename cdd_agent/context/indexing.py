@@ -81,7 +81,6 @@ def _find_files(root: Path, own: Collection[str]) -> dict[str, Stamp]:
 
 
 def portions(changed: dict[str, Stamp]) -> Iterator[dict[str, Stamp]]:
-    """Yield the files in portions that fit into memory."""
     some: dict[str, Stamp] = {}
     size = 0
     for path, stamp in changed.items():

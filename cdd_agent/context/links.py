@@ -32,23 +32,23 @@ class Links:
     def imported(self, name: str, importer: str) -> list[str]:
         """Return the files that an import probably means."""
 
-        def others(paths: Iterable[str]) -> list[str]:
+        def without_importer(paths: Iterable[str]) -> list[str]:
             return [path for path in paths if path != importer]
 
         targets = list(_find_targets(name, importer.rpartition("/")[0]))
         for target in targets:
-            exact = others(self._by_key.get(target, ()))
+            exact = without_importer(self._by_key.get(target, ()))
             if exact:
                 return exact
         for target in targets:
-            similar = others(self.ending(target))
+            similar = without_importer(self.ending(target))
             if 0 < len(similar) <= _MOST:
                 return similar
         # a package that is a folder, by the end of its address
         while "/" in name:
             name = name.partition("/")[2]
             if name in self._by_folder:
-                return others(self._by_folder[name])
+                return without_importer(self._by_folder[name])
         return []
 
     def ending(self, target: str) -> list[str]:

@@ -49,7 +49,6 @@ class ProjectMap:
         self._vocabulary = Vocabulary()
 
     def update(self) -> None:
-        """Update the index from the disk."""
         with self._lock:
             self._with_cache(self._update)
 
@@ -61,7 +60,6 @@ class ProjectMap:
             return self._with_cache(lambda cache: self._rank(cache, query, most))
 
     def imported(self, path: str) -> list[str]:
-        """Return the files that a file probably imports."""
         source = read_as_source(path, self._read_data(path))
         if source is None:
             return []

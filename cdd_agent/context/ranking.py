@@ -81,7 +81,6 @@ _MOST_REASONS = 4
 _MOST_WORDS = 4
 """Words in one reason."""
 _MOST_QUOTED = 3
-"""Names in one reason."""
 _TELLING = (
     "named",
     "traced",
@@ -110,8 +109,6 @@ _ASIDE = Pattern(
 
 
 class Text(Struct, frozen=True):
-    """The text of a file and its definitions."""
-
     data: bytes
     definitions: tuple[Definition, ...]
 
@@ -264,7 +261,6 @@ class Ranking:
         return scores
 
     def _find_named(self) -> dict[str, str]:
-        """Return the files that must be shown, with the reasons."""
         named = {}
         for path in sorted(self._live):
             if is_in(path, self._query.pinned):
@@ -510,7 +506,6 @@ def rarity(holding: int, count: int) -> float:
 
 
 def _find_spelling(text: str) -> dict[str, str]:
-    """Return how a text spells its words, by stem."""
     spelling = {}
     for name in reversed(re.findall(r"[^\W\d]\w*", text)):
         words = words_of(name)

@@ -47,8 +47,6 @@ class Priority(IntEnum):
 
 
 class WantedFile(Struct, frozen=True):
-    """A file that a prompt must show."""
-
     text: CodeText
     priority: Priority
     most_whole: int = LARGEST_WHOLE

@@ -141,8 +141,6 @@ _FAMILIES = {
 
 
 class Source(Struct, frozen=True):
-    """The names in a file's text."""
-
     defined: frozenset[str]
     imported: frozenset[str]
     """Modules, headers and paths, spelled as in the file."""

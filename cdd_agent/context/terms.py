@@ -24,7 +24,6 @@ class TermWriter:
         self._words: list[tuple[str, str]] = []
 
     def write_terms(self, path: str, data: bytes, source: Source) -> str:
-        """Return all terms of a file, separated by spaces."""
         plain = data.translate(BETWEEN)
         self._collect("", set(plain.split()))
         terms = [plain.lower().decode("utf-8", "replace")]

@@ -80,7 +80,6 @@ def _may_mean(name: str, path: str, tops: Collection[str]) -> bool:
 
 
 def error_lines(output: str) -> list[str]:
-    """Return the last lines about errors, each once."""
     lines: dict[str, None] = {}
     for line in output[-_MOST:].split("\n"):
         if _ERROR.search(line[:_LONGEST]):

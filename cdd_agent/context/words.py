@@ -48,7 +48,6 @@ def words_of(identifier: str) -> tuple[str, ...]:
 
 
 def words_in(text: str) -> list[str]:
-    """Return the words of a text in order."""
     words: list[str] = []
     for identifier in _IDENTIFIER.findall(text):
         words += words_of(identifier)

@@ -231,7 +231,7 @@ class _Loss(Struct, frozen=True):
     place: str
     touches: tuple[_Touch, ...]
     """The lost changes, the last one last."""
-    found: _Version
+    version: _Version
     until: int
     """Position of the last step before the loss was found."""
 
@@ -241,18 +241,18 @@ def _find_losses(
 ) -> list[_Loss]:
     losses = []
     for place, touches in files.items():
-        now = tree.look(place)
+        version = tree.look(place)
         if not touches[-1].exists:
-            if now.exists and not _is_respelled(tree.root, place, files):
+            if version.exists and not _is_respelled(tree.root, place, files):
                 last_touches = (touches[-1],)
-                losses.append(_Loss(_Kind.RESTORED, place, last_touches, now, last))
+                losses.append(_Loss(_Kind.RESTORED, place, last_touches, version, last))
             continue
         chain = _since_deletion(touches)
         losses += _losses_between(place, chain)
-        lost = _lost_touches(chain, now)
+        lost = _lost_touches(chain, version)
         if lost:
-            kind = _Kind.REVERTED if now.exists else _Kind.MISSING
-            losses.append(_Loss(kind, place, lost, now, last))
+            kind = _Kind.REVERTED if version.exists else _Kind.MISSING
+            losses.append(_Loss(kind, place, lost, version, last))
     return losses
 
 
@@ -348,7 +348,7 @@ class _Work(Struct, frozen=True):
         losses = []
         for loss in _find_losses(self.tree, self.files, last):
             change = self.last_change(loss.place, loss.until)
-            if change is None or not loss.found.matches(change.after):
+            if change is None or not loss.version.matches(change.after):
                 losses.append(loss)
         if not losses:
             return []
@@ -356,7 +356,7 @@ class _Work(Struct, frozen=True):
         return [
             loss
             for loss in losses
-            if not self._is_by_others(loss.touches[-1], loss.found, others)
+            if not self._is_by_others(loss.touches[-1], loss.version, others)
         ]
 
     def find_edits(self) -> list[_Touch]:
@@ -366,13 +366,13 @@ class _Work(Struct, frozen=True):
         last = len(self.changes) - 1
         edits: dict[str, _Touch] = {}
         for place, touches in self.files.items():
-            touch, now = touches[-1], self.tree.look(place)
+            touch, version = touches[-1], self.tree.look(place)
             is_known = touch.exists and touch.change is not None
-            if not is_known or not now.exists or now.content is None:
+            if not is_known or not version.exists or version.content is None:
                 continue
             change = self.last_change(place, last)
-            is_left = change is not None and now.matches(change.after)
-            if not is_left and not _lost_touches(_since_deletion(touches), now):
+            is_left = change is not None and version.matches(change.after)
+            if not is_left and not _lost_touches(_since_deletion(touches), version):
                 edits[place] = touch
         if not edits:
             return []
@@ -528,10 +528,10 @@ class _TestFiles(Struct):
     ) -> None:
         """`current` is the state after the last step."""
         for file in files:
-            now, entry = tree.look(file), current.get(file)
-            if now.exists:
-                was_read = now.content is not None
-                if entry is not None and was_read and not now.matches(entry):
+            version, entry = tree.look(file), current.get(file)
+            if version.exists:
+                was_read = version.content is not None
+                if entry is not None and was_read and not version.matches(entry):
                     self.edited[file] = entry
             elif entry is None and file in current:
                 self.vanished.append(file)

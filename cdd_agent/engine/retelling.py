@@ -171,14 +171,16 @@ class _Retold:
         described = (
             ()
             if self._is_asked or self._attempt is None
-            else tuple(self._kept(event, self._attempt, is_wanted))
+            else tuple(self._with_saved_texts(event, self._attempt, is_wanted))
         )
         if not is_wanted or isinstance(event, ReplyFinished):
             yield from described if is_wanted else ()
         else:
             yield from described or (event,)
 
-    def _kept(self, event: Event, attempt: Attempt, is_wanted: bool) -> Iterator[Event]:
+    def _with_saved_texts(
+        self, event: Event, attempt: Attempt, is_wanted: bool
+    ) -> Iterator[Event]:
         """Yield the event with its saved texts, if any."""
         folder = attempt.folder
         match event:

@@ -114,9 +114,9 @@ class Run(Struct):
     """The run's rule about its steps, if any."""
     unreadable: dict[int, CddError] = field(default_factory=dict)
     """Folder → why a record of version 0.1 is unreadable."""
-    _found: list[Event] = field(default_factory=list)
+    _opening_events: list[Event] = field(default_factory=list)
     """Unreported events of the opening."""
-    _met: set[str] = field(default_factory=set)
+    _reported_runs: set[str] = field(default_factory=set)
     """Concurrent runs already reported."""
     _unsaved: dict[int, Cost] = field(default_factory=dict)
     """Folder → cost of calls not yet in the state."""
@@ -183,7 +183,7 @@ class Run(Struct):
             code,
             require=require,
             unreadable=unreadable,
-            _found=[*opened.news, *lock.news],
+            _opening_events=[*opened.news, *lock.news],
         )
 
     def close(self) -> None:
@@ -359,8 +359,8 @@ class Run(Struct):
 
     def report_opening(self) -> None:
         """Report once what opening the run found."""
-        while self._found:
-            self.emit(self._found.pop(0))
+        while self._opening_events:
+            self.emit(self._opening_events.pop(0))
 
     def report_concurrent_runs(self) -> None:
         """Report each other running ticket of the project once, with the
@@ -369,9 +369,9 @@ class Run(Struct):
         new = {
             slug: who
             for slug, who in others_at_work(self.record.folder).items()
-            if slug not in self._met
+            if slug not in self._reported_runs
         }
-        self._met |= new.keys()
+        self._reported_runs |= new.keys()
         for slug, who in new.items():
             text = (
                 f"{slug} is running in this project, too{who}. Checks of one run"
@@ -493,21 +493,21 @@ class Run(Struct):
         """Return the next attempt's number: the last if it continues, else a new one.
         `root` is a side tree. `is_new` ignores a saved reply.
         """
-        now = self.state.step(step.number)
+        execution = self.state.step(step.number)
         if is_new and self.find_saved_work(step) is not SavedWork.NONE:
-            return now.last_attempt + 1
-        if guidance or not self._continues(step, now, root):
-            return now.last_attempt + 1
-        return now.last_attempt
+            return execution.last_attempt + 1
+        if guidance or not self._continues(step, execution, root):
+            return execution.last_attempt + 1
+        return execution.last_attempt
 
     def find_saved_work(self, step: PlanStep) -> SavedWork:
         """Return what an interrupted step reuses without asking the model."""
-        now = self.state.step(step.number)
-        if now.status is not StepStatus.PENDING or not now.last_attempt:
+        execution = self.state.step(step.number)
+        if execution.status is not StepStatus.PENDING or not execution.last_attempt:
             return SavedWork.NONE
-        if not self._continues(step, now):
+        if not self._continues(step, execution):
             return SavedWork.NONE
-        attempt = self.attempt(step.number, now.last_attempt)
+        attempt = self.attempt(step.number, execution.last_attempt)
         if attempt.reply is not None:
             return SavedWork.REPLY
         return SavedWork.ROUNDS if attempt.dialogue else SavedWork.NONE
@@ -525,12 +525,12 @@ class Run(Struct):
     def resume_hint(self, number: int) -> str:
         """Return how an interrupted step will continue, for the user."""
         step = self.plan.step(number)
-        now = self.state.step(number)
-        if step is None or not now.attempts:
+        execution = self.state.step(number)
+        if step is None or not execution.attempts:
             return "starts again"
-        if not self._continues(step, now):
+        if not self._continues(step, execution):
             return "starts again"
-        attempt = self.attempt(number, now.last_attempt)
+        attempt = self.attempt(number, execution.last_attempt)
         if attempt.reply is not None:
             return "continues with its saved reply"
         if attempt.dialogue:
@@ -581,15 +581,15 @@ class Run(Struct):
         return build_prompt(inputs)
 
     def _continues(
-        self, step: PlanStep, now: StepExecution, root: Path | None = None
+        self, step: PlanStep, execution: StepExecution, root: Path | None = None
     ) -> bool:
         """True if the last attempt continues: it was interrupted, unanswered, its check
         could not run, or it was in a side tree; and neither the step nor shown files
         have changed.
         """
-        if now.last_attempt == now.hidden_attempts:
+        if execution.last_attempt == execution.hidden_attempts:
             return False
-        attempt = self.attempt(step.number, now.last_attempt)
+        attempt = self.attempt(step.number, execution.last_attempt)
         if attempt.is_over:
             return False
         if attempt.reply is None and not attempt.dialogue:
@@ -611,10 +611,12 @@ class Run(Struct):
         """Return files that the model saw or wrote in the last attempt, and that have
         changed since.
         """
-        now = self.state.step(step.number)
-        if not now.last_attempt:
+        execution = self.state.step(step.number)
+        if not execution.last_attempt:
             return ()
-        return self._changed_since_shown(self.attempt(step.number, now.last_attempt))
+        return self._changed_since_shown(
+            self.attempt(step.number, execution.last_attempt)
+        )
 
     def _changed_since_shown(
         self, attempt: Attempt, root: Path | None = None

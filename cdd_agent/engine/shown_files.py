@@ -103,7 +103,7 @@ class ShownFiles(Struct, dict=True):
     """Warnings for the user, one sentence each."""
     _parts: list[_Part] = field(default_factory=list)
     _wanted: list[tuple[WantedFile, _Part]] = field(default_factory=list)
-    _met: set[str] = field(default_factory=set)
+    _added_names: set[str] = field(default_factory=set)
     _copies: dict[str, str] = field(default_factory=dict)
     """Omitted file → shown file with the same text."""
 
@@ -160,30 +160,32 @@ class ShownFiles(Struct, dict=True):
         try:
             path = str(confine(self.root, name))
         except PathRefused as refusal:
-            self._say(f"{refusal.message}.", name, why, added=added)
+            self._add_sentence(f"{refusal.message}.", name, why, added=added)
             return None
-        if path in self.unshown or path in self._met:
+        if path in self.unshown or path in self._added_names:
             return None
-        self._met.add(path)
+        self._added_names.add(path)
         place = self.root / path
         if place.is_dir():
-            self._say(f"{path} is a folder.", path, why, added=added)
+            self._add_sentence(f"{path} is a folder.", path, why, added=added)
             return None
         largest = LARGEST_NOTEBOOK if is_notebook(path) else LARGEST_IN_PART
         # not shown if larger
         data = read_bytes(place, max(largest, LARGEST) + 1)
         if data is None:
             self.seen[path] = None
-            self._say(f"{path} does not exist yet.", path, why, added=added)
+            self._add_sentence(f"{path} does not exist yet.", path, why, added=added)
         elif hidden := self.reader.hidden.why(path, data):
-            self._tell_unshown(path, hidden)
+            self._warn_unshown(path, hidden)
         elif other := self._find_equal(path):
             self._copies[path] = other
-            self._say(f"{path} has the text of {other}.", path, why, added=added)
+            self._add_sentence(
+                f"{path} has the text of {other}.", path, why, added=added
+            )
         elif media_type(data) or is_meant_as_picture(path):
             self._add_picture(path, data, why)
         elif len(data) > largest:
-            self._tell_unshown(path, f"it has over {largest:,} bytes")
+            self._warn_unshown(path, f"it has over {largest:,} bytes")
         else:
             text = CodeText(path, data, self.reader.charsets)
             wanted = WantedFile(text, priority, most, lines)
@@ -194,10 +196,10 @@ class ShownFiles(Struct, dict=True):
         self, wanted: WantedFile, path: str, size: int, why: str, *, added: bool
     ) -> WantedFile | None:
         if wanted.text.is_binary:
-            self._tell_unshown(path, f"it is a binary file of {size:,} bytes")
+            self._warn_unshown(path, f"it is a binary file of {size:,} bytes")
             return None
         if not wanted.text.is_shown_by_lines:
-            self._tell_unshown(path, "it is a notebook with too long lines")
+            self._warn_unshown(path, "it is a notebook with too long lines")
             return None
         part = _Part("", PromptShare(path, 0, why), added)
         self._wanted.append((wanted, part))
@@ -206,7 +208,11 @@ class ShownFiles(Struct, dict=True):
 
     def _find_equal(self, path: str) -> str | None:
         for other, content in self.once.items():
-            if other != path and other in self._met and self.once.get(path) == content:
+            if (
+                other != path
+                and other in self._added_names
+                and self.once.get(path) == content
+            ):
                 return other
         return None
 
@@ -244,9 +250,9 @@ class ShownFiles(Struct, dict=True):
         size = file.text.visible_size
         if file.priority is Priority.PATTERN:
             # listed by the caller
-            self._met.discard(path)
+            self._added_names.discard(path)
         elif size > LARGEST_WHOLE:
-            self._tell_unshown(path, f"it has {size:,} bytes")
+            self._warn_unshown(path, f"it has {size:,} bytes")
         else:
             self.room.omit(f"{path} ({size:,} bytes)")
 
@@ -288,28 +294,28 @@ class ShownFiles(Struct, dict=True):
         if code.lines is not None:
             self.in_part[code.path] = join_ranges((*earlier, *code.lines))
 
-    def _tell_unshown(self, path: str, why: str) -> None:
-        self._tell(path, f"{path} exists and cannot be shown: {why}.", why)
+    def _warn_unshown(self, path: str, why: str) -> None:
+        self._warn(path, f"{path} exists and cannot be shown: {why}.", why)
 
     def _add_picture(self, path: str, data: bytes, why: str) -> None:
         try:
             picture = picture_of(path, data)
         except PictureUnusable as error:
-            self._tell_unshown(path, error.message)
+            self._warn_unshown(path, error.message)
             return
         tokens = picture_tokens(picture)
         sentence = (
             f"{path} is a picture, and comes with this message. No reply can change it."
         )
         if len(self.pictures) == MOST:
-            self._tell(
+            self._warn(
                 path,
                 f"{path} is a picture and is not shown.",
                 f"a prompt has at most {MOST} pictures",
             )
         elif not self.room.take(tokens):
             self.room.omit(f"the picture {path}")
-        elif self._say(sentence, path, why):
+        elif self._add_sentence(sentence, path, why):
             self.pictures.append(picture)
             share = PromptShare(f"the picture {path}", tokens, why)
             self._parts.append(_Part("", share, is_added=False))
@@ -330,7 +336,7 @@ class ShownFiles(Struct, dict=True):
         names = ", ".join(paths[:_MOST_HIDDEN])
         if len(paths) > _MOST_HIDDEN:
             names += f" and {len(paths) - _MOST_HIDDEN} more"
-        self._say(
+        self._add_sentence(
             f"These files of the step are not shown ({reason}). Do not replace them:"
             f" {names}.",
             "files of the step that are not shown",
@@ -343,15 +349,17 @@ class ShownFiles(Struct, dict=True):
 
     def name(self, name: str, why: str) -> None:
         """Say why a file that the step names is not shown."""
-        if name not in self._met:
-            self._met.add(name)
-            self._tell(name, f"{name} is not shown: {why}.", why)
+        if name not in self._added_names:
+            self._added_names.add(name)
+            self._warn(name, f"{name} is not shown: {why}.", why)
 
-    def _tell(self, name: str, part: str, why: str) -> None:
-        self._say(part, name, why)
+    def _warn(self, name: str, part: str, why: str) -> None:
+        self._add_sentence(part, name, why)
         self.notes.append(f"{name} is not shown to the model: {why}.")
 
-    def _say(self, sentence: str, name: str, why: str, *, added: bool = False) -> bool:
+    def _add_sentence(
+        self, sentence: str, name: str, why: str, *, added: bool = False
+    ) -> bool:
         """Add a sentence to the prompt. False if it does not fit."""
         if not self.room.take_text(sentence, name):
             return False

@@ -81,24 +81,24 @@ class SideBySide(Struct):
     trees: SideTrees
     base: Checkpoint | None = None
     """The checkpoint for new trees, after the last completed step. None at first."""
-    _beside: dict[asyncio.Task[None], int] = field(default_factory=dict)
+    _side_tasks: dict[asyncio.Task[None], int] = field(default_factory=dict)
     """Steps in side trees."""
-    _joining: dict[asyncio.Task[None], int] = field(default_factory=dict)
+    _joining_tasks: dict[asyncio.Task[None], int] = field(default_factory=dict)
     """The step in the user's tree, if any."""
     _waiting: set[int] = field(default_factory=set)
     """Steps waiting for the user's tree."""
     _failed: dict[int, Failed] = field(default_factory=dict)
     """Steps whose attempts all failed, to be checked once more in the user's tree."""
-    _overlapped: set[int] = field(default_factory=set)
+    _repeated_steps: set[int] = field(default_factory=set)
     """Steps repeated because another change overlapped."""
     _remaining: dict[int, int] = field(default_factory=dict)
     """Remaining attempts of each step."""
-    _sweeping: set[asyncio.Task[None]] = field(default_factory=set)
+    _removing_tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _is_stopping: bool = False
     """True if no further step begins."""
     _stopped_by: CddError | None = None
-    _taking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _quiet: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _checkpoint_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _user_tree_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while working in the user's tree or asking the user."""
 
     @classmethod
@@ -120,13 +120,13 @@ class SideBySide(Struct):
         try:
             while True:
                 self._begin()
-                tasks = {**self._beside, **self._joining}
+                tasks = {**self._side_tasks, **self._joining_tasks}
                 if not tasks:
                     break
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    self._beside.pop(task, None)
-                    self._joining.pop(task, None)
+                    self._side_tasks.pop(task, None)
+                    self._joining_tasks.pop(task, None)
                     task.result()
         finally:
             await self._end()
@@ -134,18 +134,18 @@ class SideBySide(Struct):
 
     def _begin(self) -> None:
         order = [step.number for step in self.engine.run.plan.order()]
-        if self._waiting and not self._joining:
+        if self._waiting and not self._joining_tasks:
             number = min(self._waiting, key=order.index)
             self._waiting.discard(number)
             self._join(number)
-        is_idle = not (self._beside or self._joining)
+        is_idle = not (self._side_tasks or self._joining_tasks)
         if not self._is_stopping:
             if is_idle and not self._failed:
                 self.engine.reread()
             # steps of an edited plan begin after the running ones
             if self.engine.is_plan_unchanged:
                 self._begin_steps()
-        if not (self._beside or self._joining) and self._failed:
+        if not (self._side_tasks or self._joining_tasks) and self._failed:
             self._join(min(self._failed, key=order.index))
 
     def _remaining_steps(self) -> Iterator[PlanStep]:
@@ -161,8 +161,8 @@ class SideBySide(Struct):
     def _begin_steps(self) -> None:
         run = self.engine.run
         under_way = {
-            *self._beside.values(),
-            *self._joining.values(),
+            *self._side_tasks.values(),
+            *self._joining_tasks.values(),
             *self._waiting,
             *self._failed,
         }
@@ -182,9 +182,9 @@ class SideBySide(Struct):
         if len(chosen) == 1 and not under_way:
             self._join(chosen[0].number)
             return
-        free = max(0, self.jobs - len(self._beside) - len(self._joining))
+        free = max(0, self.jobs - len(self._side_tasks) - len(self._joining_tasks))
         for step in chosen[:free]:
-            self._beside[asyncio.create_task(self._make_beside(step))] = step.number
+            self._side_tasks[asyncio.create_task(self._make_beside(step))] = step.number
 
     # --------------------------------------------------------------------------
     # in a side tree
@@ -205,7 +205,7 @@ class SideBySide(Struct):
             self._stop(error)
         finally:
             if tree is not None:
-                self._sweeping.add(asyncio.create_task(self._sweep(tree)))
+                self._removing_tasks.add(asyncio.create_task(self._sweep(tree)))
 
     async def _sweep(self, tree: SideTree) -> None:
         # `_end` removes all trees again, and reports errors
@@ -214,7 +214,7 @@ class SideBySide(Struct):
 
     async def _known_base(self) -> Checkpoint:
         """Return the checkpoint for trees, taken before the user's tree changes."""
-        async with self._taking:
+        async with self._checkpoint_lock:
             if self.base is None:
                 written: set[str] = set()
                 for step in self.engine.run.state.all_steps.values():
@@ -297,7 +297,7 @@ class SideBySide(Struct):
         main, root = self.engine.runner, tree.root
 
         async def permit(command: str, reason: str) -> Permission:
-            async with self._quiet:
+            async with self._user_tree_lock:
                 return await main.commands.permit(command, reason)
 
         def protected(place: Path) -> bool:
@@ -308,8 +308,8 @@ class SideBySide(Struct):
         return replace(
             main,
             root=root,
-            approval=main.approval.one_at_a_time(self._quiet),
-            user=OneAtATime(main.user, self._quiet),
+            approval=main.approval.one_at_a_time(self._user_tree_lock),
+            user=OneAtATime(main.user, self._user_tree_lock),
             protected=protected,
             commands=replace(
                 main.commands,
@@ -337,7 +337,7 @@ class SideBySide(Struct):
     # in the user's tree
 
     def _join(self, number: int) -> None:
-        self._joining[asyncio.create_task(self._carry_out(number))] = number
+        self._joining_tasks[asyncio.create_task(self._carry_out(number))] = number
 
     async def _carry_out(self, number: int) -> None:
         run, engine = self.engine.run, self.engine
@@ -347,8 +347,8 @@ class SideBySide(Struct):
         # other steps may have added what it lacked
         if failed is not None and failed.base not in (None, self.base):
             self._remaining[number] = self.attempts
-        async with self._quiet:
-            is_first_time = not is_last_word and number not in self._overlapped
+        async with self._user_tree_lock:
+            is_first_time = not is_last_word and number not in self._repeated_steps
             if is_first_time and not self._is_stopping:
                 files = run.overlap(step)
                 if files:
@@ -371,7 +371,7 @@ class SideBySide(Struct):
             self._stop(engine.stopped_by)
         elif status is StepStatus.FAILED:
             self._stop()
-            if not is_last_word and (self._beside or self._waiting or self._failed):
+            if not is_last_word and (self._side_tasks or self._waiting or self._failed):
                 self._set_apart(step)
         elif is_last_word and not self._failed:
             self._is_stopping = self._stopped_by is not None
@@ -386,7 +386,7 @@ class SideBySide(Struct):
     async def _make_again(self, step: PlanStep, files: Sequence[str]) -> None:
         """Make a step pending, because files changed since its attempt."""
         run, number = self.engine.run, step.number
-        self._overlapped.add(number)
+        self._repeated_steps.add(number)
         text = (
             "Running the step again, because you or another step changed its"
             f" files: {named(files)}."
@@ -425,10 +425,10 @@ class SideBySide(Struct):
         tree.
         """
         run, was_cancelled = self.engine.run, False
-        for task in (*self._beside, *self._joining):
+        for task in (*self._side_tasks, *self._joining_tasks):
             task.cancel()
         while True:
-            tasks = (*self._beside, *self._joining, *self._sweeping)
+            tasks = (*self._side_tasks, *self._joining_tasks, *self._removing_tasks)
             running = [task for task in tasks if not task.done()]
             if not running:
                 break

@@ -14,25 +14,25 @@ class Steering:
 
     def __init__(self) -> None:
         self._words: list[tuple[str, Take]] = []
-        self._is_heard = False
+        self._is_open = False
 
     def say(self, words: str, take: Take) -> bool:
         """True if the model can still receive it; `take` is called just before."""
-        if self._is_heard:
+        if self._is_open:
             self._words.append((words, take))
-        return self._is_heard
+        return self._is_open
 
     def take(self) -> tuple[str, ...]:
         """Remove and return waiting messages, oldest first."""
-        said, self._words = self._words, []
-        return tuple(words for words, take in said if take())
+        waiting, self._words = self._words, []
+        return tuple(words for words, take in waiting if take())
 
     @contextmanager
     def heard(self) -> Iterator[None]:
         """Accept messages during the block."""
-        self._is_heard = True
+        self._is_open = True
         try:
             yield
         finally:
-            self._is_heard = False
+            self._is_open = False
             self._words.clear()

@@ -268,7 +268,6 @@ def digest(data: bytes | None) -> str | None:
 def _temporary_file(
     target: Path, chunks: Iterable[bytes], shown: Path, mode: int = 0o666
 ) -> Iterator[Path]:
-    """Write a file that the block moves to `target`."""
     with _temporary_name(target, shown) as temporary:
         _write_synced(temporary, chunks, mode)
         yield temporary
@@ -312,7 +311,6 @@ def _is_being_written(temporary: Path, pid: int) -> bool:
 
 
 def _write_synced(path: Path, chunks: Iterable[bytes], mode: int = 0o666) -> None:
-    """Write a new file, or leave none."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags, mode)
     try:

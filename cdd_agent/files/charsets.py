@@ -27,8 +27,6 @@ _ENCODING = Pattern(r"(?:^|\s)(?:working-tree-encoding|encoding)=(?P<name>\S+)")
 
 
 class _Rule(Struct, frozen=True):
-    """The files of a folder that match a pattern have this charset."""
-
     folder: Path
     is_path: bool
     """True if the patterns match the path relative to the folder, false for the name
@@ -153,7 +151,6 @@ def _settings(editorconfig: str) -> Iterator[_Setting]:
 
 
 def _attributes(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the patterns of `.gitattributes` with their charsets."""
     for line in text.splitlines():
         attributes = _ATTRIBUTES.fullmatch(line.strip())
         if attributes is None or line.lstrip().startswith("#"):

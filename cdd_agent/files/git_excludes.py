@@ -56,7 +56,6 @@ def _find_excludes(settings: Path, depth: int) -> Iterator[Path]:
 
 
 def _read_paths(settings: Path) -> Iterator[tuple[str, str]]:
-    """Yield the settings of `_PATHS` in order."""
     section = ""
     for line in read_small(settings, _LARGEST).splitlines():
         rest = line

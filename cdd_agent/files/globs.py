@@ -63,7 +63,6 @@ class Glob:
         is_plain = re.compile(r"[^*?\[]+").fullmatch
         folders = ["/".join(takewhile(is_plain, path.parts[:-1])) for path in paths]
         self.folder = PurePosixPath(posixpath.commonpath(folders))
-        """The folder of all matches."""
 
     def matches(self, path: str) -> bool:
         composed = compose(path)

@@ -49,7 +49,6 @@ _STORES = Pattern(
     # variables and state of Terraform
     r"|.*\.tfvars(?:\.json)?|.*\.tfstate(?:\..*)?"
 )
-"""Names of secret files."""
 _PROGRAMS = Pattern(
     r"(?:^|/)\.(?:aws/(?:credentials|config|(?:sso|cli)/cache/.*)|azure/[^/]+|config/gcloud/.*"
     r"|config/gh/hosts\.yml|docker/config\.json|kube/config|m2/settings\.xml"

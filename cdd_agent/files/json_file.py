@@ -17,8 +17,6 @@ Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class Damaged(BadInput):
-    """A file of a run has invalid content."""
-
     refusal = Refusal.STATE_UNREADABLE
 
     def __init__(self, path: Path, why: str) -> None:

@@ -16,7 +16,6 @@ class FileKind(Enum):
     JSON_LINES = auto()
     """A JSON value on each line."""
     NOTEBOOK = auto()
-    """A Jupyter notebook."""
     PYTHON = auto()
     TOML = auto()
     YAML = auto()

@@ -16,8 +16,6 @@ _LARGEST = 1_000_000
 
 
 class ManifestUnreadable(BadInput):
-    """A manifest exists and cannot be read."""
-
     refusal = Refusal.UNREADABLE_FILE
 
     def __init__(self, name: str, why: str) -> None:

@@ -48,7 +48,6 @@ _QUOTES = {
     "《": "》",
     "＂": "＂",
 }
-"""The closing quotes for each opening quote."""
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"))
 _WIDE = (
     "\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f"
@@ -111,8 +110,6 @@ class LineRange(Struct, frozen=True):
 
 
 class Mention(Struct, frozen=True):
-    """A name that a line mentions."""
-
     name: str
     """As typed, without quotes and line numbers."""
     path: PurePosixPath | None

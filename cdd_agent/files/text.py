@@ -124,7 +124,6 @@ class Encoding(Struct, frozen=True):
     """Python's name."""
     origin: Origin
     mark: bytes = b""
-    """The byte order mark of the file."""
     others: tuple[str, ...] = ()
     """For a guess: the other encodings that fit."""
 
@@ -411,14 +410,13 @@ def _guess(data: bytes, *, is_cut: bool) -> FileText:
     codecs_that_fit = fitting_encodings(data, is_cut=is_cut)
     if not codecs_that_fit:
         return FileText(damaged, _UNKNOWN)
-    likeliest, *others = codecs_that_fit
-    encoding = Encoding(likeliest, Origin.GUESS, others=tuple(others))
+    likeliest, *alternatives = codecs_that_fit
+    encoding = Encoding(likeliest, Origin.GUESS, others=tuple(alternatives))
     text = _decode(data, encoding, is_cut=is_cut)
     return FileText(damaged, _UNKNOWN) if text is None else FileText(text, encoding)
 
 
 def _is_mostly_utf8(text: str) -> bool:
-    """True if most of the non-ASCII characters are UTF-8."""
     bad = len(re.findall("[\ud800-\udfff]", text))
     good = len(re.findall("[^\x00-\x7f\ud800-\udfff]", text))
     return good > bad

@@ -24,7 +24,6 @@ class Kind(StrEnum):
     LINK = "link"
     """Never followed."""
     UNREADABLE = "unreadable"
-    """A folder that cannot be listed."""
 
 
 _PROGRAM_FOLDERS = (".cdd/runs", ".cdd/cache")

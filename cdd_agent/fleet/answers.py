@@ -13,8 +13,6 @@ NOBODY = "nobody"
 class AnswerLine(
     Struct, frozen=True, tag_field="command", tag="answer", forbid_unknown_fields=True
 ):
-    """The answer to one question of the run."""
-
     id: int
     choice: str = ""
     """One of the question's choices, or `nobody`."""

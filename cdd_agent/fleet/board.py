@@ -122,7 +122,6 @@ class Row(Struct, frozen=True):
         return self if update is None else update(self, event)
 
     def after_end(self, ending: Ending, unix_time: float) -> Row:
-        """Return the row of a run that has ended."""
         state = _BY_CODE[ending.exit_code]
         if ending.budget_used_up:
             state = RunState.NO_BUDGET

@@ -108,7 +108,6 @@ class RunConversation(Struct):
         )
 
     async def release_budget(self) -> None:
-        """Release the budget that the run's calls hold."""
         calls = list(self._calls.values())
         self._calls.clear()
         for call in calls:

@@ -30,8 +30,6 @@ class BadEvent(CddError):
 
 
 class Coordinator(Struct):
-    """Carries out the unfinished runs of a board."""
-
     board: Board
     orders: Mapping[str, RunOrder]
     """By the names of the runs."""

@@ -67,7 +67,6 @@ class RunOrder(Struct, frozen=True):
 
     @property
     def arguments(self) -> list[str]:
-        """The arguments of `cdd` for this order."""
         flags = {
             "--worktree": self.own_tree,
             "--yes": self.approves_all,

@@ -109,7 +109,6 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The folders of the repositories below."""
         return tuple(map(path_of_name, self.inner))
 
     def is_same(self, other: Checkpoint) -> bool:
@@ -120,7 +119,7 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
         """Return the part in one repository, with paths relative to it."""
         folders = self.folders
 
-        def own(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+        def select_names(names: Iterable[str]) -> Iterator[tuple[str, str]]:
             for name in names:
                 path = path_of_name(name)
                 if find_owner(path, folders) == folder:
@@ -128,10 +127,10 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
 
         return Snapshot(
             tree=self.inner[name_in_json(folder)] if folder else self.files,
-            modes={short: self.modes[path] for path, short in own(self.modes)},
-            unseen=frozenset(short for _, short in own(self.unseen)),
-            also=frozenset(short for _, short in own(self.also)),
-            saved={short: self.saved[path] for path, short in own(self.saved)},
+            modes={short: self.modes[path] for path, short in select_names(self.modes)},
+            unseen=frozenset(short for _, short in select_names(self.unseen)),
+            also=frozenset(short for _, short in select_names(self.also)),
+            saved={short: self.saved[path] for path, short in select_names(self.saved)},
         )
 
 
@@ -140,7 +139,7 @@ def name_in_json(path: str) -> str:
     two hex digits.
     """
     return re.sub(
-        "[\udc80-\udcff]", lambda found: f"\0{ord(found[0]) - 0xDC00:02x}", path
+        "[\udc80-\udcff]", lambda match: f"\0{ord(match[0]) - 0xDC00:02x}", path
     )
 
 
@@ -151,7 +150,7 @@ def _is_inside(path: str) -> bool:
 
 def path_of_name(name: str) -> str:
     """Reverse `name_in_json`. Raises `ValueError`."""
-    return re.sub("\0(..)", lambda found: chr(0xDC00 + int(found[1], 16)), name)
+    return re.sub("\0(..)", lambda match: chr(0xDC00 + int(match[1], 16)), name)
 
 
 def _join(checkpoint: str, parts: Mapping[str, Snapshot]) -> Checkpoint:
@@ -161,12 +160,12 @@ def _join(checkpoint: str, parts: Mapping[str, Snapshot]) -> Checkpoint:
         return name_in_json(_whole(folder, path))
 
     modes, saved = dict[str, int](), dict[str, TreeEntry]()
-    unseen, also = set[str](), set[str]()
+    unseen, asked = set[str](), set[str]()
     for folder, part in parts.items():
         modes |= {name(folder, path): mode for path, mode in part.modes.items()}
         saved |= {name(folder, path): entry for path, entry in part.saved.items()}
         unseen |= {name(folder, path) for path in part.unseen}
-        also |= {name(folder, path) for path in part.also if _is_inside(path)}
+        asked |= {name(folder, path) for path in part.also if _is_inside(path)}
     return Checkpoint(
         name=checkpoint,
         id=parts[""].tree,
@@ -174,7 +173,7 @@ def _join(checkpoint: str, parts: Mapping[str, Snapshot]) -> Checkpoint:
         modes=modes,
         # the outer repository cannot read one without a commit
         unseen=tuple(sorted(unseen - {name("", folder) for folder in parts})),
-        also=tuple(sorted(also)),
+        also=tuple(sorted(asked)),
         saved=saved,
         inner={
             name("", folder): part.tree
@@ -569,10 +568,10 @@ class Checkpoints(Struct, frozen=True):
         places = dict[str, ContentPiece | bytes]()
         owners = {find_owner(path, self.inner.all_parts) for path in remaining.values()}
         # a file may have belonged to another repository at the time
-        others = sorted(self.inner.all_parts.keys() - owners)
+        other_parts = sorted(self.inner.all_parts.keys() - owners)
         batches = list[Path]()
         try:
-            for folder in (*sorted(owners), *others):
+            for folder in (*sorted(owners), *other_parts):
                 part = self.inner.all_parts[folder]
                 for name in list(remaining):
                     if part.store.has(name):

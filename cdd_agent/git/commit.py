@@ -291,7 +291,6 @@ class _StepCommit(Struct, frozen=True):
         entries: Sequence[Change],
         staged: Mapping[str, Change],
     ) -> dict[str, str]:
-        """Return the files that must not be committed, with the reasons."""
         held = {}
         for change in entries:
             path = repository.to_project(change.path)

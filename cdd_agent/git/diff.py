@@ -43,9 +43,10 @@ def read_raw(text: str) -> Iterator[Change]:
     """Parse git's raw format with `-z`: `:mode mode id id letter`, NUL, path, NUL."""
     fields = text.split("\0")
     for head, path in zip(fields[0::2], fields[1::2], strict=False):
-        was, now, was_id, now_id, _ = head.removeprefix(":").split(" ")
-        before = None if was == _ABSENT else TreeEntry(was, was_id)
-        yield Change(path, before, None if now == _ABSENT else TreeEntry(now, now_id))
+        old_mode, new_mode, old_id, new_id, _ = head.removeprefix(":").split(" ")
+        before = None if old_mode == _ABSENT else TreeEntry(old_mode, old_id)
+        after = None if new_mode == _ABSENT else TreeEntry(new_mode, new_id)
+        yield Change(path, before, after)
 
 
 def diff_contents(change: Change, before: bytes | None, after: bytes | None) -> str:

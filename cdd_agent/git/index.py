@@ -20,7 +20,6 @@ from cdd_agent.text.sanitize import sanitize_for_display
 from cdd_agent.threads import waited_for
 
 LIST_INDEX = ("ls-files", "--stage", "-v", "-z")
-"""The command whose output `IndexView` parses."""
 _SECONDS = 30.0
 _ENTRY = Pattern(
     r"(?:\A|(?<=\0))"
@@ -46,7 +45,6 @@ class IndexView(Struct, frozen=True):
 
     @classmethod
     def parse(cls, listing: str) -> Self:
-        """Parse the output of `LIST_INDEX`."""
         submodules: dict[str, str] = {}
         skipped, assumed, unmerged = set[str](), set[str](), set[str]()
         for entry in _ENTRY.finditer(listing):

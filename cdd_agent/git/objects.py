@@ -35,11 +35,11 @@ async def find_objects(
     except OSError as error:
         raise NotWritten(asked, error) from error
     await git("cat-file", "--batch-check", stdin=asked, stdout=answers)
-    found = list[GitObject | None]()
+    objects = list[GitObject | None]()
     for line in answers.read_text(errors="replace").split("\n")[:-1]:
         answer = _ANSWER.fullmatch(line)
         if answer is None:
-            found.append(None)
+            objects.append(None)
         else:
-            found.append(GitObject(answer[1], answer[2], int(answer[3])))
-    return found
+            objects.append(GitObject(answer[1], answer[2], int(answer[3])))
+    return objects

@@ -29,7 +29,6 @@ class ProjectFiles(Struct, frozen=True):
     listed.
     """
     submodules: tuple[str, ...]
-    """Folders of submodules that are checked out."""
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -316,10 +316,10 @@ class Remote(Struct, frozen=True):
         refused = next(
             (line for line in done.stdout.splitlines() if line.startswith("!")), ""
         )
-        now = await self.tip(reference)
-        if now == new:  # the answer was lost
+        current = await self.tip(reference)
+        if current == new:  # the answer was lost
             return True
-        if now != expected:
+        if current != expected:
             return False
         answers = [
             line.removeprefix("remote: ")

@@ -18,7 +18,6 @@ from cdd_agent.text.sanitize import sanitize_for_display
 
 class Repository(Struct, frozen=True):
     top: Path
-    """The top folder of the working tree."""
     folder: Path
     """Its `.git`, or the private folder of a linked worktree."""
     git: Git

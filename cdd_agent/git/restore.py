@@ -135,10 +135,12 @@ def entry_now(root: Path, path: str, like: TreeEntry | None = None) -> TreeEntry
     if entry is None or entry.mode in ("", LINK):
         return entry
     try:
-        now = stat.S_IMODE((root / path).lstat().st_mode)
+        permissions = stat.S_IMODE((root / path).lstat().st_mode)
     except OSError:
         return None
-    return entry if now in USUAL_PERMISSIONS else replace(entry, permissions=now)
+    if permissions in USUAL_PERMISSIONS:
+        return entry
+    return replace(entry, permissions=permissions)
 
 
 def is_there(root: Path, path: str, entry: TreeEntry | None) -> bool:
@@ -377,17 +379,19 @@ def _permissions(place: Path, entry: TreeEntry) -> int:
     """
     if entry.permissions is not None:
         return entry.permissions
-    now = (
+    permissions = (
         stat.S_IMODE(place.lstat().st_mode)
         if place.is_file() and not place.is_symlink()
         else 0
     )
-    if now not in USUAL_PERMISSIONS:
+    if permissions not in USUAL_PERMISSIONS:
         # the mask can only be read by setting it; files created meanwhile are private
         mask = os.umask(0o077)
         os.umask(mask)
-        now = 0o666 & ~mask
-    return now | (now & 0o444) >> 2 if entry.mode == EXECUTABLE else now & ~0o111
+        permissions = 0o666 & ~mask
+    if entry.mode == EXECUTABLE:
+        return permissions | (permissions & 0o444) >> 2
+    return permissions & ~0o111
 
 
 def _is_reached(root: Path, folder: Path) -> bool:

@@ -138,7 +138,6 @@ class Snapshots(Struct):
     """The project's path in the repository, ending with a slash, or empty."""
     leave_out: tuple[str, ...]
     store: ContentStore
-    """Contents of ignored files."""
     unseen: set[str] = field(default_factory=set)
     """Unreadable files and folders, which no snapshot has."""
     too_large: set[str] = field(default_factory=set)
@@ -567,13 +566,13 @@ class Snapshots(Struct):
         return [path for path in missing if _is_own_file(self.root, path)]
 
     def _note(self, tree: str, unseen: set[str], modes: Mapping[str, int]) -> Snapshot:
-        also = {
+        ignored = {
             path
             for path in self._asked
             if path not in self._files and not self.is_left_out(path)
         }
         saved = {}
-        for path in self._missing(also):
+        for path in self._missing(ignored):
             place = self.root / path
             status = place.lstat()
             if status.st_size > LARGEST_SAVED:
@@ -583,7 +582,7 @@ class Snapshots(Struct):
                 saved[path] = self._save(place, status.st_mode)
         unseen |= self.refused
         self.unseen |= unseen - self.too_large
-        return Snapshot(tree, modes, frozenset(unseen), frozenset(also), saved)
+        return Snapshot(tree, modes, frozenset(unseen), frozenset(ignored), saved)
 
     def _save(self, place: Path, mode: int) -> TreeEntry:
         if stat.S_ISLNK(mode):

@@ -86,9 +86,9 @@ class Tally(Struct):
             check_room(self.spent)
         self.reserved.append(worst)
         try:
-            yield lambda: self._spent_with(self._others(worst))
+            yield lambda: self._spent_with(self._reserved_except(worst))
         finally:
-            self.reserved = self._others(worst)
+            self.reserved = self._reserved_except(worst)
             self.call_ended.set()
 
     def _spent_with(self, calls: list[Usage]) -> Cost:
@@ -97,7 +97,7 @@ class Tally(Struct):
             spent += usage.cost
         return spent
 
-    def _others(self, call: Usage) -> list[Usage]:
+    def _reserved_except(self, call: Usage) -> list[Usage]:
         return [usage for usage in self.reserved if usage is not call]
 
 
@@ -129,7 +129,6 @@ class Limit(Struct, frozen=True):
     usd: float | None = None
 
     def without(self, spent: Cost) -> "Limit":
-        """Return the remaining limit."""
         tokens, usd = self.tokens, self.usd
         if tokens is not None:
             tokens = max(tokens - spent.tokens, 0)

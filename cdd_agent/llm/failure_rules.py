@@ -149,7 +149,6 @@ class _Rule(Struct, frozen=True):
     wording: str | None = None
     only_pages: bool = False
     quotes: bool = True
-    """True to add the server's message."""
 
     def fits(self, failure: Failure) -> bool:
         if self.only_pages and failure.page is None:

@@ -51,8 +51,6 @@ _STATUS_OF_NAME = {
 
 
 class Failure(Struct, frozen=True):
-    """The facts of one failed call."""
-
     kinds: frozenset[str] = frozenset()
     """Class names of all exceptions involved."""
     status: int | None = None

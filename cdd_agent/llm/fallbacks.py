@@ -118,12 +118,12 @@ class WithFallbacks(ModelWrapper):
         return self._available_models()[0]
 
     def _models_for(self, request: Request) -> list[Model]:
-        model, *others = self._available_models()
+        model, *fallbacks = self._available_models()
         size = estimate_prompt(request)
         models = [model]
-        for other in others:
-            if other.window is None or size <= other.window:
-                models.append(other)
+        for fallback in fallbacks:
+            if fallback.window is None or size <= fallback.window:
+                models.append(fallback)
         return models
 
     def _available_models(self) -> list[Model]:

@@ -20,7 +20,6 @@ class Received(Struct, frozen=True):
     is_stream: bool = False
     """True for an event stream without any other protocol in it."""
     beginning: str = ""
-    """The first characters of the answer."""
     unused: str = ""
     """The last text in the answer that is no part of a reply."""
 

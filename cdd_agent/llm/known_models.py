@@ -43,7 +43,6 @@ class KnownModel(Struct, frozen=True):
 
     @property
     def in_short(self) -> str:
-        """Window and price for display, as far as known."""
         words = []
         if self.window:
             words.append(f"{self.window // 1000:,}k tokens")

@@ -158,7 +158,6 @@ async def get_json(
 
 
 def _explain_refusal(address: str, text: str, status: int) -> NoModelList:
-    """Return the error for an answer with a status other than 200."""
     failure = read_failure(text, status)
     if failure.page is not None:
         return NoModelList(

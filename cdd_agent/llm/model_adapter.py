@@ -27,8 +27,6 @@ class BasicModel:
 
 
 class ModelAdapter(ABC):
-    """Makes models for the model strings that it claims."""
-
     name: str
 
     @abstractmethod

@@ -44,7 +44,6 @@ class NothingFound(Struct, frozen=True):
     """No address led to a list of models."""
 
     tried: tuple[str, ...]
-    """The result for each address."""
 
 
 class KeyAccepted(Struct, frozen=True):

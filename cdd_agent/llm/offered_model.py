@@ -21,7 +21,6 @@ class OfferedModel(Struct, frozen=True):
 
 
 def list_in_words(offers: Sequence[OfferedModel], more: int = 0) -> str:
-    """Return the numbered list from which the user chooses."""
     width = max(len(offer.name) for offer in offers)
     rows = ["Models on this computer:"]
     for number, offer in enumerate(offers, 1):

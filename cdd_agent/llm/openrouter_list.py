@@ -40,8 +40,6 @@ _PRICES = ("prompt", "completion", "input_cache_read", "input_cache_write")
 
 
 class OpenRouterList(Struct, frozen=True):
-    """The list of one address."""
-
     base: str
     asked_at: float = 0.0
     """Unix seconds."""

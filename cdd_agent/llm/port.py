@@ -75,8 +75,6 @@ class Message(Struct, frozen=True):
 
 
 class Request(Struct, frozen=True):
-    """The input of one call."""
-
     messages: tuple[Message, ...]
     tools: tuple[ToolDefinition, ...] = ()
 
@@ -90,14 +88,10 @@ class PromptShare(Struct, frozen=True):
 
 
 class TextDelta(Struct, frozen=True):
-    """A piece of the reply's text."""
-
     text: str
 
 
 class ThoughtDelta(Struct, frozen=True):
-    """A piece of the model's thoughts or their summary."""
-
     text: str
 
 
@@ -191,8 +185,6 @@ FREE = Price(0.0, 0.0)
 
 
 class Done(Struct, frozen=True):
-    """The end of a reply."""
-
     stop_reason: StopReason = StopReason.STOP
     usage: Usage | None = None
     provider_data: ProviderData | None = None

@@ -23,8 +23,6 @@ from cdd_agent.values.partly_shown import PartlyShown
 
 
 class Speaks(StrEnum):
-    """The wire protocol of an endpoint."""
-
     CHAT_COMPLETIONS = "chat completions"
     ANTHROPIC_MESSAGES = "anthropic messages"
     OPENAI_RESPONSES = "openai responses"
@@ -32,8 +30,6 @@ class Speaks(StrEnum):
 
 
 class Provider(Struct, frozen=True):
-    """One row of the table."""
-
     address: str
     """Its address, unless a setting or a variable has another."""
     keys: tuple[str, ...] = ()

@@ -57,7 +57,6 @@ THOUGHTS_BEGIN = Pattern(
 """The same in the lines of a whole reply."""
 THOUGHTS_END = Pattern(rf"^\s*{_LATE_END}\s*$", re.IGNORECASE)
 LAST_MARK = Pattern(r"(?:<\|(?:return|end|END_RESPONSE|END_TEXT)\|>\s*)+$")
-"""A mark after an answer."""
 _CHANNEL_END = Pattern(r"<\|(?:end|return|call)\|>|(?=<\|(?:start|channel)\|>)")
 """The next message's opening mark also ends a channel, and is read again."""
 CALL_END = Pattern("</tool_call>", re.IGNORECASE)

@@ -47,7 +47,6 @@ class _State(Enum):
     EDIT = auto()
     """Text without marks, up to the end of the reply."""
     BLOCK = auto()
-    """A code block in the text."""
     HIDDEN_BLOCK = auto()
     """A code block for cdd."""
     THOUGHTS = auto()
@@ -69,8 +68,6 @@ class _Place(Enum):
 
 
 class _Fence(Struct, frozen=True):
-    """The line that begins a code block."""
-
     mark: str
     info: str = ""
 
@@ -113,7 +110,6 @@ class ReplyStream:
         adapter has read the marks. `hidden_blocks` are info strings.
         """
         self.written: list[str] = []
-        """The pieces of the whole reply."""
         self.has_thoughts = False
         """Thoughts with a beginning have arrived. A lone end is text then."""
         self.blocks: list[tuple[str, str]] = []
@@ -130,9 +126,7 @@ class ReplyStream:
         self._state = _State.PROSE if has_marks else _State.EDIT
         self._place = _Place.LINE_START
         self._end_mark = reply_marks.CALL_END
-        """Ends the thoughts or the call."""
         self._fence = _Fence("")
-        """Began the code block."""
         self._state_below = self._state
         """The state after the code block."""
         self._hidden: list[str] = []
@@ -151,7 +145,6 @@ class ReplyStream:
         return [ThoughtDelta(thought)]
 
     def end(self) -> list[StreamEvent]:
-        """Return the rest after the last piece."""
         events = self._take(self._characters.end())
         if self._place is _Place.LINE_START:
             self._read_last_fence(self._waiting)

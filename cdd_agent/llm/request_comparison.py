@@ -168,7 +168,6 @@ def as_recorded(request: Request, redactor: Redactor) -> Request:
 
 
 def _lines_of(message: Message) -> list[str]:
-    """Return all lines of a message to compare."""
     lines = message.content.split("\n")
     for call in message.tool_calls:
         lines += f"{call.name} {call.arguments}".split("\n")

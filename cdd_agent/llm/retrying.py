@@ -38,8 +38,6 @@ _SAVED = "Your progress is saved."
 
 
 class Clock(Struct, frozen=True):
-    """Time and chance for waiting."""
-
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     seconds: Callable[[], float] = time.monotonic
     now: Callable[[], datetime] = datetime.now
@@ -61,7 +59,6 @@ class Retrying(ModelWrapper):
         clock: Clock | None = None,
         shared: SharedWaits | None = None,
     ) -> None:
-        """`shared` receives the waits that the provider asks for."""
         super().__init__(model)
         self._clock = clock or Clock()
         self._shared = shared

@@ -52,7 +52,6 @@ ERRORS: dict[str, type[ModelError]] = {
     "bad_answer": BadAnswer,
     "web_page_answered": WebPageAnswered,
 }
-"""The errors that a script can name."""
 _EVENTS: dict[str, type[ModelEvent | Done]] = {
     "text": TextDelta,
     "thinking": ThoughtDelta,
@@ -68,8 +67,6 @@ _HINT = "All keys are in docs/reference/models.md. To record again, add --record
 
 
 class Script(Struct, frozen=True):
-    """The content of a script's file."""
-
     replies: tuple[ScriptedReply, ...]
     pace: float = 0.0
     """Characters per second of written replies; 0: at once."""

@@ -196,7 +196,6 @@ class _Asked:
         self._request, self._redactor = request, redactor
         self._compared: ComparedRequest | None = None
         self.question = ""
-        """The last user message."""
         self.rounds = 0
         """The replies after it, which called tools."""
         for message in reversed(request.messages):

@@ -46,7 +46,6 @@ class ScriptedReply(Struct, frozen=True):
     slow: float = 0.0
     """Seconds until anything arrives."""
     thinking: str = ""
-    """Thoughts before the text."""
     provider_data: ProviderData | None = None
     """Data to send back with the reply's message."""
     request: Request | None = None
@@ -76,7 +75,6 @@ class ScriptedReply(Struct, frozen=True):
         return bool(self.tool_calls)
 
     def at_once(self) -> "ScriptedReply":
-        """Return a recorded reply without its times."""
         events = tuple(replace(timed, seconds=0.0) for timed in self.events)
         return replace(self, events=events, seconds=0.0)
 

@@ -15,8 +15,6 @@ from cdd_agent.text.redaction import hide_typed_key, is_typed_key
 
 
 class KeySource(Struct, frozen=True):
-    """The variable that holds a provider's key."""
-
     variable: str
     is_typed: bool = False
 

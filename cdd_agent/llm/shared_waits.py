@@ -16,7 +16,6 @@ class SharedWaits(Struct, frozen=True):
 
     @property
     def until(self) -> tuple[float, str]:
-        """The time, and the reason for waiting."""
         wait = self._find(read_json(self.path))
         return float(wait.get("until", 0.0)), str(wait.get("reason", ""))
 

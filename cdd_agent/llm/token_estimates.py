@@ -17,7 +17,6 @@ def estimate_prompt(request: Request) -> int:
 
 
 def estimate_text(request: Request) -> int:
-    """Return the tokens of a request without its pictures."""
     size = 0
     for message in request.messages:
         size += text_bytes(message.content)

@@ -87,7 +87,6 @@ class RejectEmpty(ModelWrapper):
 
 
 def innermost(model: Model) -> Model:
-    """Return the adapter inside all wrappers."""
     while isinstance(model, ModelWrapper):
         model = model.inner
     return model

@@ -31,8 +31,6 @@ _KEPT = 4_000
 
 
 class BadChild(CddError):
-    """A child broke the line protocol and was stopped."""
-
     refusal = Refusal.PROCESS_FAILED
 
 

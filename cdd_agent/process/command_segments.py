@@ -34,7 +34,6 @@ _IN_DOUBLE_QUOTES = Pattern(
 )
 _SUBSTITUTION = Pattern(r"\$\((?P<inner>[^)]*)\)|`(?P<quoted>[^`]*)`")
 _NAME = Pattern(r"\A(?:\w+|\{[^}]*\})")
-"""A variable's name, after its `$`."""
 _ASSIGNMENT = Pattern(r"[A-Za-z_]\w*\+?=")
 SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "fish", "eval"))
 _KEYWORDS = frozenset(
@@ -74,8 +73,6 @@ class Word(Struct):
 
 
 class Segment(Struct):
-    """A simple command."""
-
     words: list[Word] = field(default_factory=list)
     read_from: list[Word] = field(default_factory=list)
     """Files after `<`."""

@@ -89,7 +89,7 @@ def _noted_process(note: Path) -> "list[psutil.Process]":
         difference = leader.create_time() - float(noted_at)
         if not -_STARTED_BEFORE < difference < _CLOCK:
             return []
-        return _others([leader, *leader.children(recursive=True)])
+        return _exclude_this_process([leader, *leader.children(recursive=True)])
     except (OSError, ValueError, psutil.Error):
         # the process has ended, or its parent was killed before it wrote the number
         return []
@@ -124,14 +124,16 @@ def marked(mark: str) -> "list[psutil.Process]":
     # a cached process number may have been reused
     psutil.process_iter.cache_clear()
     every = psutil.process_iter(["environ"])
-    return _others(
+    return _exclude_this_process(
         one
         for one in every
         if mark in (one.info["environ"] or {}).get(MARK, "").split()
     )
 
 
-def _others(processes: "Iterable[psutil.Process]") -> "list[psutil.Process]":
+def _exclude_this_process(
+    processes: "Iterable[psutil.Process]",
+) -> "list[psutil.Process]":
     """Drop this process and its parents, such as a terminal that a command opened."""
     own_pids = {os.getpid(), *(one.pid for one in psutil.Process().parents())}
     return [one for one in processes if one.pid not in own_pids]

@@ -311,14 +311,14 @@ class _Commands(Struct, dict=True):
             return HiddenUse("git", _ANY_OBJECT)
         if place == len(words):
             return None
-        before, name, rest = tuple(words[:place]), words[place], words[place + 1 :]
+        options, name, rest = tuple(words[:place]), words[place], words[place + 1 :]
         if name in _CHANGES_SHOWN and any(map(_CHANGES_SHOWN[name].fullmatch, rest)):
-            return self._use_of_listing(segment, (*before, "ls-files", "-z"))
+            return self._use_of_listing(segment, (*options, "ls-files", "-z"))
         if name in _NAMES_ONLY_OF_GIT:
             return None
         if why := self._find_why_of_named(name, segment.arguments[place + 1 :]):
             return HiddenUse("git", why)
-        return self._find_use_of_contents(segment, before, name, rest)
+        return self._find_use_of_contents(segment, options, name, rest)
 
     def _find_why_of_named(self, name: str, named: list[Word]) -> str:
         """Return the reason for a hidden file, on disk or in a commit, that the
@@ -332,16 +332,16 @@ class _Commands(Struct, dict=True):
         return ""
 
     def _find_use_of_contents(
-        self, segment: Segment, before: tuple[str, ...], name: str, rest: Sequence[str]
+        self, segment: Segment, options: tuple[str, ...], name: str, rest: Sequence[str]
     ) -> HiddenUse | None:
         if name in _OBJECTS_OF_GIT and not any(":" in word for word in rest):
             return HiddenUse("git", _ANY_OBJECT)
         if _prints_files(name, rest):
             commits = [
-                (*before, "rev-parse", "--verify", f"{word}^{{commit}}")
+                (*options, "rev-parse", "--verify", f"{word}^{{commit}}")
                 for word in self._objects_in(name, rest)
             ]
-            listing = (*before, *_list_instead(name, rest))
+            listing = (*options, *_list_instead(name, rest))
             return self._use_of_listing(segment, listing, *commits)
         return self._find_use_of_all_files() if name in _COPIES_OF_GIT else None
 
@@ -592,11 +592,11 @@ def _is_quiet(program: str, words: Sequence[str]) -> bool:
     option: `grep -e -q`.
     """
     pattern = _QUIET if program in ("grep", "egrep", "fgrep") else _QUIET_ELSEWHERE
-    for before, word in pairwise(("", *words)):
+    for previous, word in pairwise(("", *words)):
         if word == "--":
             return False
         if pattern.fullmatch(word):
-            return not before.startswith("-") or bool(_FLAG.fullmatch(before))
+            return not previous.startswith("-") or bool(_FLAG.fullmatch(previous))
     return False
 
 

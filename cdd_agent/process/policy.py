@@ -296,7 +296,6 @@ class CommandRunner(Struct, frozen=True):
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """The programs that run without a question."""
         return tuple(sorted({*ALWAYS_ALLOWED, *self.settings.allow}))
 
     async def execute(
@@ -467,7 +466,7 @@ class CommandRunner(Struct, frozen=True):
 
     def must_ask(self, command: JudgedCommand) -> bool:
         """True if the user must approve the command and has not answered "always"."""
-        if not command.objection or self._known(command) in self.always:
+        if not command.objection or self._approval_key(command) in self.always:
             return False
         return command.is_always_asked or self.asks()
 
@@ -482,9 +481,9 @@ class CommandRunner(Struct, frozen=True):
                 f"{command.objection}, and it was not approved", allowed=self.allowed
             )
         if permission is Permission.ALWAYS:
-            self.always.add(self._known(command))
+            self.always.add(self._approval_key(command))
 
-    def _known(self, command: JudgedCommand) -> tuple[str, str]:
+    def _approval_key(self, command: JudgedCommand) -> tuple[str, str]:
         return command.text, os.path.relpath(command.folder, self.root)
 
     async def start(

@@ -386,7 +386,7 @@ class _Output:
                 copy.add(data)
                 self._add(decoder.decode(data), name)
                 if ends_early and self._kept[name].cut:
-                    self._tell(self._full.set_result, None)
+                    self._call_in_loop(self._full.set_result, None)
                     break
         self._add(decoder.decode(b"", final=True), name)
 
@@ -396,9 +396,9 @@ class _Output:
             if self._on_output is not ignore_output and self._shown.add(
                 OutputChunk(text, name)
             ):
-                self._tell(self._show_soon)
+                self._call_in_loop(self._show_soon)
 
-    def _tell(self, what: Callable[..., None], *arguments: object) -> None:
+    def _call_in_loop(self, what: Callable[..., None], *arguments: object) -> None:
         """Call a function in the event loop, from a reader's thread."""
         if not self._closed.is_set():
             # the loop may close between the check and the call
@@ -413,7 +413,7 @@ class _Output:
             self._show()
 
     def _show(self) -> None:
-        chunk = self._shown.taken()
+        chunk = self._shown.take_pending()
         if chunk is not None:
             self._shown_at = self._loop.time()
             self._on_output(chunk)
@@ -470,7 +470,7 @@ class _PendingOutput:
         self._stream: StreamName | None = None
 
     def add(self, chunk: OutputChunk) -> bool:
-        """Add output. True if it is the first since the last call of `taken`."""
+        """Add output. True if it is the first since the last call of `take_pending`."""
         with self._lock:
             is_first = self._stream is None
             self._stream = chunk.stream
@@ -478,7 +478,7 @@ class _PendingOutput:
             self._length += len(chunk.text)
             return is_first
 
-    def taken(self) -> OutputChunk | None:
+    def take_pending(self) -> OutputChunk | None:
         """Return the waiting output, or None."""
         with self._lock:
             pieces, length, stream = self._kept, self._length, self._stream

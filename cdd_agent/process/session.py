@@ -61,7 +61,6 @@ def _session_folder(*ids: str) -> Path:
 
 
 def _base_folder() -> Path:
-    """Return the folder that holds all sessions."""
     chosen = os.environ.get("CDD_WORKSPACES")
     if chosen:
         return Path(chosen).absolute()

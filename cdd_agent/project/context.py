@@ -37,8 +37,6 @@ _GITIGNORE = 10_000
 
 
 class FileContext(Checked, frozen=True):
-    """A requested file."""
-
     file_path: Written
     content: str | None
     status: Literal["found", "not_found"]
@@ -46,8 +44,6 @@ class FileContext(Checked, frozen=True):
 
 
 class Environment(Checked, frozen=True):
-    """The environment of commands."""
-
     os: str
     python: str
     shell: str

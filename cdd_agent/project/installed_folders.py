@@ -16,7 +16,6 @@ from cdd_agent.git.project_files import ProjectFiles
 from cdd_agent.refusals.kinds import Refusal
 
 ENVIRONMENTS = (".venv", "venv")
-"""Names of Python environments."""
 UNMISTAKABLE = (*ENVIRONMENTS, "node_modules")
 """Names that only folders with installed packages have."""
 INSTALLED = (*UNMISTAKABLE, "vendor")

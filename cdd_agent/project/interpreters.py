@@ -39,8 +39,6 @@ except ValueError as error:
 
 
 class Opinion(Struct, frozen=True):
-    """An interpreter's result for a text."""
-
     version: Version
     wrong: str
     """Why the text does not compile, or empty."""
@@ -108,7 +106,6 @@ def _matches(
 
 
 def _installed_pythons(root: Path) -> Iterator[Path]:
-    """Yield the Pythons on the PATH, newest first."""
     minors = range(NEWEST[1], OURS[1], -1)
     for name in (*(f"python3.{minor}" for minor in minors), "python", "python3"):
         program = find_program(name)

@@ -107,7 +107,6 @@ def package_names(root: Path, bases: Iterable[str]) -> frozenset[str]:
 
 
 def _packages_of(root: Path) -> dict[str, Path]:
-    """Return the folders of the project's packages by name."""
     packages: dict[str, Path] = {}
     for source in (root / "src", root):
         for init in source.glob("*/__init__.py"):

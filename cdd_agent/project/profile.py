@@ -22,8 +22,6 @@ _PURPOSES = {
 
 
 class Profile(Struct):
-    """The facts in a project's manifests."""
-
     name: str
     description: str = ""
     commands: dict[str, list[str]] = field(

@@ -30,7 +30,6 @@ _LARGEST = 1_000_000
 class TestFile(Struct, frozen=True):
     path: PurePosixPath
     defined: frozenset[str] = frozenset()
-    """Names of its tests and their classes."""
     imported: frozenset[PurePosixPath] = frozenset()
     """Files that could hold imported modules. Most do not exist."""
 

@@ -93,7 +93,6 @@ class Equipment(Struct, frozen=True):
     """The installed packages of a project, for other trees of it."""
 
     source: Path
-    """The project."""
     top: Path
     """The top folder of its repository."""
     listed: ProjectFiles
@@ -120,7 +119,6 @@ class Equipment(Struct, frozen=True):
 
     @property
     def installed(self) -> tuple[str, ...]:
-        """The folders with installed packages, relative to the project."""
         return self._below(find_installed(self.top, self.listed))
 
     def _below(self, paths: Iterable[str]) -> tuple[str, ...]:

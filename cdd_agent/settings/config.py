@@ -294,7 +294,6 @@ class ModelSettings(Section, frozen=True):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The given settings, by name."""
         values = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: value for name, value in values.items() if value is not UNSET}
 

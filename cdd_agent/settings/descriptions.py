@@ -9,8 +9,6 @@ _KEY = "setting"
 
 
 class SettingGroup(StrEnum):
-    """The groups in which users see the settings."""
-
     MODEL = "Model"
     APPROVAL = "Approval and commands"
     CHECKS = "Checks and tests"
@@ -58,7 +56,6 @@ def described(
 
 
 def find_description(kind: object) -> SettingDescription | None:
-    """Return the description in the annotations of a type."""
     for meta in getattr(kind, "__metadata__", ()):
         if isinstance(meta, Meta) and meta.extra and _KEY in meta.extra:
             description: SettingDescription = meta.extra[_KEY]

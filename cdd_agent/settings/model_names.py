@@ -9,7 +9,6 @@ NAMES_WITHOUT_PROVIDER = {
     ),
     "anthropic": Pattern(r"claude-"),
 }
-"""Models that users name without their provider."""
 _OTHER_HOSTED_NAMES = Pattern(
     r"gemini-\d|grok-\d|deepseek-(?:chat|reasoner)$"
     r"|(?:codestral|devstral|magistral|ministral|mistral|pixtral)-[\w-]*latest$"

@@ -45,7 +45,6 @@ def of_role(config: Config, role: Role) -> Config:
 
 
 def fallbacks_of(config: Config) -> list[Config]:
-    """Return the settings for each fallback model."""
     asked = config.model, config.api_base
     choices = [with_settings(config, choice) for choice in config.fallbacks]
     return [choice for choice in choices if (choice.model, choice.api_base) != asked]

@@ -26,7 +26,6 @@ class CompletionKind(Enum):
 
 class Completion(NamedTuple):
     line: str
-    """The whole completed line."""
     shown: str
     help: str = ""
     kind: CompletionKind = CompletionKind.WORD

@@ -186,8 +186,10 @@ def _notes_without_errors(notes: str) -> str:
     if not _has_errors(notes):
         return notes
     sections = re.split(r"\n\n(?=#{1,6} )", notes)
-    kept = "\n\n".join(section for section in sections if not _has_errors(section))
-    return "" if _has_errors(kept) else kept
+    notes_to_keep = "\n\n".join(
+        section for section in sections if not _has_errors(section)
+    )
+    return "" if _has_errors(notes_to_keep) else notes_to_keep
 
 
 def _has_errors(notes: str) -> bool:

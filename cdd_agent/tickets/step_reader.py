@@ -293,7 +293,7 @@ class _StepReader(Struct):
             case Field.DESCRIPTION:
                 self._read_description(block)
             case _:
-                self._take(block, ())
+                self._assign_lines(block, ())
 
     # The fields
 
@@ -308,7 +308,7 @@ class _StepReader(Struct):
         pieces = block.pieces(self.document)
         first = pieces[0] if pieces else None
         if first is None or (first.is_apart and not block.is_heading):
-            self._take(block, ())
+            self._assign_lines(block, ())
             return
         if label_field in self.values:
             name = label_field.name.replace("_", " ").lower()
@@ -317,7 +317,7 @@ class _StepReader(Struct):
             self.description.append(prose([self.document.lines[block.line]]))
         else:
             self.values[label_field] = first.text
-        self._take(block, first.lines)
+        self._assign_lines(block, first.lines)
 
     def _read_dependencies(self, block: _Block) -> None:
         earlier = self.section.labels[: self.section.position]
@@ -336,7 +336,7 @@ class _StepReader(Struct):
                 )
             self.dependencies += labels or []
             used_lines.update(piece.lines)
-        self._take(block, used_lines)
+        self._assign_lines(block, used_lines)
 
     def _read_serves(self, block: _Block) -> None:
         used_lines: set[int] = set()
@@ -346,7 +346,7 @@ class _StepReader(Struct):
                 break
             self.serves += read_refs(piece.text)
             used_lines.update(piece.lines)
-        self._take(block, used_lines)
+        self._assign_lines(block, used_lines)
 
     def _read_tests(self, block: _Block) -> None:
         is_leave_to_fail = block.label.field is Field.MAY_FAIL
@@ -376,7 +376,7 @@ class _StepReader(Struct):
             )
         if used_lines and not is_leave_to_fail:
             self.removes_tests = (*(self.removes_tests or ()), *removed)
-        self._take(block, used_lines)
+        self._assign_lines(block, used_lines)
 
     def _read_checks(self, block: _Block) -> None:
         used_lines: set[int] = set()
@@ -400,7 +400,7 @@ class _StepReader(Struct):
         self._judge_checks(block, checks)
         self._report_words_among_checks(block, checks, words)
         self._report_checks_below(block, used_lines)
-        self._take(block, used_lines)
+        self._assign_lines(block, used_lines)
 
     def _report_check(self, piece: Piece, check: CheckText) -> None:
         if check.problem:
@@ -481,7 +481,7 @@ class _StepReader(Struct):
                 )
         self.files += files.files
         self._report_files_below(block, last_line)
-        self._take(block, used_lines)
+        self._assign_lines(block, used_lines)
 
     def _report_files_below(self, block: _Block, last_line: int) -> None:
         below = [number for number in block.lines if number > last_line]
@@ -518,7 +518,7 @@ class _StepReader(Struct):
 
     # Prose and findings
 
-    def _take(self, block: _Block, used_lines: Collection[int]) -> None:
+    def _assign_lines(self, block: _Block, used_lines: Collection[int]) -> None:
         """Mark lines as the field's value. Others join the description."""
         self.field_lines.update(used_lines)
         part: list[Line] = []

@@ -49,7 +49,6 @@ class Tool(ABC, Generic[A]):
     returns: str
     """The answer and its errors, in a sentence."""
     examples: tuple[Mapping[str, object], ...]
-    """Arguments of typical calls."""
     arguments: type[A]
     main_argument: ClassVar[str] = "path"
     """The argument that names the object of the call."""

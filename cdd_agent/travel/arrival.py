@@ -88,7 +88,6 @@ class Arrival(Struct, frozen=True):
 
 
 def _list_files(record: RunRecord) -> list[str]:
-    """Return the names of a record's files that an arriving run replaces."""
     names = list(RECORD_FILES)
     for path in record.folder.glob("step-*/**/*"):
         name = path.relative_to(record.folder).as_posix()

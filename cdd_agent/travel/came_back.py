@@ -41,7 +41,6 @@ class CameBack(JsonFile, frozen=True):
     project: str | None = None
     """The tree object of the files when the run was sent."""
     arriving: bool = False
-    """True while the result is being installed."""
 
     @classmethod
     def of(cls, record: Path) -> CameBack:
@@ -55,7 +54,6 @@ class CameBack(JsonFile, frozen=True):
 
 
 def reference_of(own: OwnTree) -> str:
-    """Return git's reference to the result."""
     return f"refs/cdd/cluster/{own.record.slug}"
 
 

@@ -165,7 +165,6 @@ class Landing(Struct, frozen=True):
             )
 
     async def _finish(self, result: str) -> None:
-        """Finish after the user's branch has moved."""
         await self._bring_record()
         await self._remove_tree()
         ticket = self.own.ticket

@@ -30,8 +30,6 @@ _TRIES = 3
 
 
 class Lease(JsonFile, frozen=True):
-    """Who holds a run, and until when."""
-
     holder: Annotated[str, Meta(max_length=64)]
     """A copy of the project, see `copy_id`."""
     host: Annotated[str, Meta(max_length=255)]
@@ -54,9 +52,7 @@ class Shared(Protocol):
         """Return the current commit; None if there is no reference."""
         ...
 
-    async def lease(self, tip: str) -> Lease | None:
-        """Return the lease in a commit."""
-        ...
+    async def lease(self, tip: str) -> Lease | None: ...
 
     async def leased(self, tip: str, lease: Lease) -> str:
         """Return a new commit on top of `tip`, with this lease."""
@@ -105,34 +101,37 @@ class Claim(Struct):
     def _is_held_elsewhere(self, lease: Lease) -> bool:
         return lease.holder != self.holder and self.now() <= lease.until + MARGIN
 
-    async def keep(self, known: Whereabouts) -> Whereabouts:
+    async def keep(self, whereabouts: Whereabouts) -> Whereabouts:
         """Check that this copy still holds the run. Renew the lease at half time.
         Raises `RunElsewhere` if another copy has the run, `GitUnusable` if the remote
         cannot be reached.
         """
         for _ in range(_TRIES):
             tip = await self.shared.tip()
-            if tip == known.tip and not self._should_renew(known):
-                return known
+            if tip == whereabouts.tip and not self._should_renew(whereabouts):
+                return whereabouts
             if tip is None:
                 raise RunElsewhere(
-                    f"{self.slug} was deleted from {known.shown}",
+                    f"{self.slug} was deleted from {whereabouts.shown}",
                     hint=f"Restore it with `cdd push {self.slug}`.",
                 )
-            if tip != known.tip:
+            if tip != whereabouts.tip:
                 current = await self.shared.lease(tip)
                 if current is None or current.holder != self.holder:
                     raise self._held(current)
             lease = self._lease()
             new = await self.shared.leased(tip, lease)
             if await self.shared.swap(tip, new):
-                renewed = replace(known, tip=new, until=lease.until)
+                renewed = replace(whereabouts, tip=new, until=lease.until)
                 self.save(renewed)
                 return renewed
         raise Moved(self.slug)
 
-    def _should_renew(self, known: Whereabouts) -> bool:
-        return known.until is None or self.now() >= known.until - self.duration / 2
+    def _should_renew(self, whereabouts: Whereabouts) -> bool:
+        return (
+            whereabouts.until is None
+            or self.now() >= whereabouts.until - self.duration / 2
+        )
 
     async def expect_free(self) -> None:
         """Raises `RunElsewhere` if another copy holds the run, `GitUnusable` if the
@@ -144,24 +143,24 @@ class Claim(Struct):
             raise self._held(lease)
 
     async def find_replaceable(
-        self, known: Whereabouts | None, *, force: bool = False
+        self, whereabouts: Whereabouts | None, *, force: bool = False
     ) -> str | None:
         """Return the commit that a push replaces; None if the remote has no run. Raises
         `RunElsewhere`, unless forced, if another copy holds or has continued the run.
         """
         tip = await self.shared.tip()
-        if tip is None or force or await self._may_replace(known, tip):
+        if tip is None or force or await self._may_replace(whereabouts, tip):
             return tip
         raise self._held(await self.shared.lease(tip))
 
     async def hand_over(
-        self, known: Whereabouts | None, leaving: Whereabouts
+        self, whereabouts: Whereabouts | None, leaving: Whereabouts
     ) -> Whereabouts:
         """Replace the commit `leaving.tip` by `leaving.content`, so that no copy holds
         the run.
 
-        `known` are the whereabouts before the push. Until the push has certainly ended,
-        the run is `leaving` and can continue in no copy. Raises `RunElsewhere`, and
+        `whereabouts` are those before the push. Until the push has certainly ended, the
+        run is `leaving` and can continue in no copy. Raises `RunElsewhere`, and
         `PushRefused` if the remote refuses; then nothing has changed.
         """
         new = leaving.content
@@ -170,22 +169,25 @@ class Claim(Struct):
         try:
             arrived = await self.shared.swap(leaving.tip, new)
         except PushRefused:
-            self.save(known)
+            self.save(whereabouts)
             raise
         if not arrived:
-            self.save(known)
+            self.save(whereabouts)
             raise Moved(self.slug)
         pushed = replace(leaving, phase=Phase.AWAY, tip=new)
         self.save(pushed)
         return pushed
 
-    async def _may_replace(self, known: Whereabouts | None, tip: str) -> bool:
+    async def _may_replace(self, whereabouts: Whereabouts | None, tip: str) -> bool:
         """True if no other copy has continued: the remote has the commit that this copy
         knows or sent, or a lease that this copy made without receiving an answer.
         """
-        if known is None:
+        if whereabouts is None:
             return False
-        if known.holder == self.holder and tip in (known.tip, known.content):
+        if whereabouts.holder == self.holder and tip in (
+            whereabouts.tip,
+            whereabouts.content,
+        ):
             return True
         lease = await self.shared.lease(tip)
         return lease is not None and lease.holder == self.holder

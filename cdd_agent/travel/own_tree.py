@@ -34,8 +34,6 @@ from cdd_agent.tickets.store import Ticket
 
 
 class OwnTree(Struct, frozen=True):
-    """The worktree of one ticket's run."""
-
     record: RunRecord
     """In the user's tree."""
     ticket: Ticket
@@ -187,11 +185,11 @@ class OwnTree(Struct, frozen=True):
         """
         root = place / self.prefix
         bases = load_tree_needs(root).python_bases
-        found = await own_packages(root, self.trees.top, bases=bases)
-        if found.names:
+        packages = await own_packages(root, self.trees.top, bases=bases)
+        if packages.names:
             text = (
-                f"{', '.join(found.names)} is installed from your working tree"
+                f"{', '.join(packages.names)} is installed from your working tree"
                 " (editable). In the run's tree PYTHONPATH puts its own first."
             )
             emit(Notice(text, Tone.WARNING, kind=NoticeKind.EDITABLE_INSTALL))
-        return found.env(root)
+        return packages.env(root)

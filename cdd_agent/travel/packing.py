@@ -89,8 +89,6 @@ class PackedRun(Struct, frozen=True):
 
 
 class Packing(Struct):
-    """Collects the parts of one run to send."""
-
     ticket: Ticket
     record: RunRecord
     checkpoints: Checkpoints

@@ -77,15 +77,15 @@ async def _has_content(connection: Connection, tip: str) -> bool:
     """True if this copy has the content of a commit, or a later one. Each push has a
     different manifest.
     """
-    known, reference = connection.known, connection.reference
-    if known is None or known.phase is Phase.ARRIVING:
+    whereabouts, reference = connection.whereabouts, connection.reference
+    if whereabouts is None or whereabouts.phase is Phase.ARRIVING:
         return False
     pushed = await reference.read_file(tip, MANIFEST, LARGEST_MANIFEST)
     if pushed is None:
         return False
-    commits = [known.content]
-    if known.phase is Phase.LEAVING:
-        commits.append(known.tip)
+    commits = [whereabouts.content]
+    if whereabouts.phase is Phase.LEAVING:
+        commits.append(whereabouts.tip)
     for commit in filter(None, commits):
         if await reference.read_file(commit, MANIFEST, LARGEST_MANIFEST) == pushed:
             return True
@@ -93,13 +93,12 @@ async def _has_content(connection: Connection, tip: str) -> bool:
 
 
 async def _take_back(connection: Connection, tip: str, *, force: bool) -> Whereabouts:
-    """Take the lease of a run whose files are here."""
-    known = connection.known
-    assert known is not None, "it has the content"
+    whereabouts = connection.whereabouts
+    assert whereabouts is not None, "it has the content"
     new, lease = await connection.claim.take(tip, force=force)
     connection.reference.accept()
     here = replace(
-        known,
+        whereabouts,
         phase=Phase.HERE,
         remote=connection.remote,
         holder=connection.claim.holder,
@@ -112,17 +111,21 @@ async def _take_back(connection: Connection, tip: str, *, force: bool) -> Wherea
 
 async def _expect_replaceable(connection: Connection, tip: str) -> None:
     """Raise `RunElsewhere` if a pull would replace a run that exists only here."""
-    run, known, reference = connection.run, connection.known, connection.reference
-    if known is None:
+    run, whereabouts, reference = (
+        connection.run,
+        connection.whereabouts,
+        connection.reference,
+    )
+    if whereabouts is None:
         if not run.ticket.state_path.exists() and not run.record.state.exists():
             return
         why = "this copy has a run of it that was never pushed"
     else:
-        if known.phase is Phase.ARRIVING:
+        if whereabouts.phase is Phase.ARRIVING:
             return
-        is_continued_here = known.phase is Phase.HERE
-        if not is_continued_here and known.content:
-            words = ("merge-base", "--is-ancestor", known.content, tip)
+        is_continued_here = whereabouts.phase is Phase.HERE
+        if not is_continued_here and whereabouts.content:
+            words = ("merge-base", "--is-ancestor", whereabouts.content, tip)
             answer = await reference.git(*words, codes=(0, 1, 128))
             if answer.return_code == 0:
                 return
@@ -139,8 +142,11 @@ async def _expect_replaceable(connection: Connection, tip: str) -> None:
 async def _receive(
     connection: Connection, tip: str, *, force: bool, replace_run: bool
 ) -> Whereabouts:
-    """Install the run of a commit, and take its lease."""
-    run, reference, known = connection.run, connection.reference, connection.known
+    run, reference, whereabouts = (
+        connection.run,
+        connection.reference,
+        connection.whereabouts,
+    )
     folder = run.record.folder
     arrival = await Arrival.read(reference, tip, folder / "arriving")
     try:
@@ -148,13 +154,13 @@ async def _receive(
         here = connection.here
         current = await here.checkpoints.take(FOUND)
         reference.accept()  # nothing refers to the objects yet
-        only_here = known.left_out if known else ()
+        only_here = whereabouts.left_out if whereabouts else ()
         changes = await here.list_changes(manifest, current, only_here)
         await _expect_no_edits(connection, manifest, current, changes)
         await _expect_same_ticket(connection, arrival)
         new, lease = await connection.claim.take(tip, force=force)
         arriving = replace(
-            known or connection.describe(Phase.ARRIVING, manifest),
+            whereabouts or connection.describe(Phase.ARRIVING, manifest),
             phase=Phase.ARRIVING,
             remote=connection.remote,
             holder=connection.claim.holder,
@@ -187,7 +193,6 @@ async def _receive(
 
 
 def _set_run_aside(run: Travel) -> None:
-    """Rename the record and the state of the current run."""
     earlier = run.record.start_over()
     state = run.ticket.state_path
     if state.exists():
@@ -216,7 +221,10 @@ async def _expect_no_edits(
     """Raise `BadInput` if a file to replace equals neither its version in the run's
     commit, nor that of the last push or pull.
     """
-    snapshots, known = connection.here.checkpoints.snapshots, connection.known
+    snapshots, whereabouts = (
+        connection.here.checkpoints.snapshots,
+        connection.whereabouts,
+    )
 
     async def list_differing(tree: str) -> set[str] | None:
         """Return the files that differ from a tree; None if the tree is unknown."""
@@ -234,8 +242,8 @@ async def _expect_no_edits(
         if committed is None:
             committed = {change.path for change in changes if change.after is not None}
         edited &= committed
-    if edited and known is not None and known.project is not None:
-        travelled = Checkpoint(PROJECT, known.project, known.project_form)
+    if edited and whereabouts is not None and whereabouts.project is not None:
+        travelled = Checkpoint(PROJECT, whereabouts.project, whereabouts.project_form)
         differing = await list_differing(travelled.files)
         if differing is not None:
             edited &= differing
@@ -272,7 +280,7 @@ async def _expect_same_ticket(connection: Connection, arrival: Arrival) -> None:
         content, arriving = read_bytes(place), arrival.ticket_file(name)
         if content is None or arriving is None or content == arriving:
             continue
-        travelled = connection.known.ticket if connection.known else {}
+        travelled = connection.whereabouts.ticket if connection.whereabouts else {}
         if travelled.get(name) == digest(content):
             continue
         if await _is_committed(connection, arrival.manifest, name, content):

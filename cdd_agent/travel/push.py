@@ -39,12 +39,12 @@ async def push(
             refusal=Refusal.NOTHING_TO_MOVE,
         )
     async with run.connect(remote) as connection:
-        known, claim = connection.known, connection.claim
-        if known is not None and known.phase is Phase.ARRIVING:
-            known.expect_here(slug, known.holder, run.now())
+        whereabouts, claim = connection.whereabouts, connection.claim
+        if whereabouts is not None and whereabouts.phase is Phase.ARRIVING:
+            whereabouts.expect_here(slug, whereabouts.holder, run.now())
         tip = None
         if not dry_run:
-            tip = await claim.find_replaceable(known, force=force)
+            tip = await claim.find_replaceable(whereabouts, force=force)
         await _update_old_records(run)
         here = connection.here
         project = await here.checkpoints.take(PROJECT)
@@ -52,7 +52,7 @@ async def push(
         _report_not_sent(run, packed)
         if dry_run:
             await _report_sent(connection, packed)
-            if known is None:
+            if whereabouts is None:
                 await here.checkpoints.forget("travel")
             return
         if tip is not None:
@@ -65,7 +65,7 @@ async def push(
             content=commit,
             left_out=packed.manifest.left_out,
         )
-        pushed = await claim.hand_over(known, leaving)
+        pushed = await claim.hand_over(whereabouts, leaving)
     text = (
         f"Pushed {slug} to {pushed.shown}. To continue it, here or in another copy, run"
         f" `cdd pull {slug}`."

@@ -134,13 +134,13 @@ class RunReference(Struct):
         `most` bytes.
         """
         name = f"{commit}:{path}"
-        (found,) = await find_objects(self.git, self.folder, [name])
-        if found is None or found.kind != "blob":
+        (file,) = await find_objects(self.git, self.folder, [name])
+        if file is None or file.kind != "blob":
             return None
-        if found.size > most:
-            raise NotARun(f"{path} has {found.size} bytes")
+        if file.size > most:
+            raise NotARun(f"{path} has {file.size} bytes")
         content = self.folder / "content"
-        await self.git("cat-file", "blob", found.id, stdout=content)
+        await self.git("cat-file", "blob", file.id, stdout=content)
         return content.read_bytes()
 
     async def bring(self, tip: str) -> None:
@@ -150,12 +150,11 @@ class RunReference(Struct):
         self.accept()
 
     def accept(self) -> None:
-        """Keep the fetched objects."""
         if self.fetched is not None:
             self.remote.accept()
             self.fetched = None
 
     async def has(self, commit: str) -> bool:
         name = f"{commit}^{{commit}}"
-        found = await self.git("cat-file", "-e", name, codes=(0, 1, 128))
-        return found.return_code == 0
+        answer = await self.git("cat-file", "-e", name, codes=(0, 1, 128))
+        return answer.return_code == 0

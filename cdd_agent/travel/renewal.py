@@ -47,21 +47,21 @@ async def lease_kept(
     holds the run. If the remote does not answer, the work continues until the lease
     ends. `every`: seconds between two checks.
     """
-    known = load_whereabouts(record.folder)
-    if known is None:
+    whereabouts = load_whereabouts(record.folder)
+    if whereabouts is None:
         yield
         return
     holder = copy_id(record.root)
     repository = await repository_of(record.root)
     reference = await RunReference.open(
-        record.root, record.folder, record.slug, known.remote, now, repository
+        record.root, record.folder, record.slug, whereabouts.remote, now, repository
     )
     claim = open_claim(record, reference, now)
-    if known.phase is not Phase.HERE or known.holder != holder:
+    if whereabouts.phase is not Phase.HERE or whereabouts.holder != holder:
         with suppress(GitUnusable):  # the holder is unknown
             await claim.expect_free()
-        known.expect_here(record.slug, holder, now())
-    renewal = _Renewal(record.slug, emit, reference, claim, known, every)
+        whereabouts.expect_here(record.slug, holder, now())
+    renewal = _Renewal(record.slug, emit, reference, claim, whereabouts, every)
     await renewal.check()
     work = asyncio.current_task()
     assert work is not None
@@ -109,7 +109,7 @@ class _Renewal(Struct):
     emit: Emit
     reference: RunReference
     claim: Claim
-    known: Whereabouts
+    whereabouts: Whereabouts
     every: float
 
     async def check_regularly(self) -> None:
@@ -119,7 +119,7 @@ class _Renewal(Struct):
 
     async def check(self) -> None:
         try:
-            self.known = await self.claim.keep(self.known)
+            self.whereabouts = await self.claim.keep(self.whereabouts)
             self.reference.accept()
         except GitUnusable as error:
             text = f"The lease of {self.slug} could not be renewed: {error.message}"
@@ -135,7 +135,7 @@ class _Renewal(Struct):
         raise self._over(f"The lease of {self.slug} was not renewed in time")
 
     def _is_over(self) -> bool:
-        until = self.known.until
+        until = self.whereabouts.until
         return until is None or self.claim.now() > until - MARGIN
 
     def _over(self, why: str) -> RunElsewhere:

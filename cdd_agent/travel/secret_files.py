@@ -45,7 +45,6 @@ def judge_name(path: str) -> Reason | None:
 
 
 def has_secret(content: bytes, redactor: Redactor) -> bool:
-    """True if redaction would change the text."""
     text = content.decode(errors="replace")
     return redactor.redact(text) != text
 
@@ -110,8 +109,8 @@ class SecretSearch(Struct, frozen=True):
     async def _find_secrets(self, contents: Sequence[str]) -> set[str]:
         """Return those of the contents that are texts with a secret."""
         git, folder = self.snapshots.git, self.snapshots.folder
-        found = await find_objects(git, folder, contents)
-        small = [one.id for one in found if one and one.size <= LARGEST_SEARCHED]
+        objects = await find_objects(git, folder, contents)
+        small = [one.id for one in objects if one and one.size <= LARGEST_SEARCHED]
         if not small:
             return set()
         batch = folder / "listed"

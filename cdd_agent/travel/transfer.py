@@ -77,8 +77,8 @@ class Travel(Struct, frozen=True):
         push or pull, else `origin`. Fetched objects that were not accepted are deleted
         at the end. Raises `CddError`.
         """
-        with self._lock() as known:
-            name = remote or (known.remote if known else "origin")
+        with self._lock() as whereabouts:
+            name = remote or (whereabouts.remote if whereabouts else "origin")
             record = self.record
             repository = await repository_of(record.root)
             # before the reference, which uses its object store
@@ -98,12 +98,14 @@ class Travel(Struct, frozen=True):
                 self.now,
                 repository,
             )
-            for commit in (known.tip, known.content) if known else ():
+            for commit in (whereabouts.tip, whereabouts.content) if whereabouts else ():
                 if commit and await reference.has(commit):
                     reference.have += (commit,)
             claim = open_claim(record, reference, self.now)
             try:
-                yield Connection(self, here, known, name, repository, reference, claim)
+                yield Connection(
+                    self, here, whereabouts, name, repository, reference, claim
+                )
             finally:
                 await reference.remote.clear()
 
@@ -139,11 +141,9 @@ class Travel(Struct, frozen=True):
 
 
 class Connection(Struct, frozen=True):
-    """A locked run during one push or pull."""
-
     run: Travel
     here: RunHere
-    known: Whereabouts | None
+    whereabouts: Whereabouts | None
     """The whereabouts before."""
     remote: str
     """A name or an address."""

@@ -58,7 +58,6 @@ async def unpack_run(reference: RunReference, tip: str, folder: Path) -> Manifes
 
 
 async def _list_contents(reference: RunReference, tip: str) -> dict[str, str]:
-    """Return the content ids of all files, by path."""
     listed = reference.folder / "listed"
     words = ("-r", "-l", "-z", tip, "--", MANIFEST, LEASE, "ticket/", "record/")
     await reference.git("ls-tree", *words, stdout=listed)
@@ -132,9 +131,9 @@ async def _expect_trees(reference: RunReference, tip: str, manifest: Manifest) -
     names = list[str]()
     for path in trees:
         names += [f"{tip}:{path}", f"{tip}:{path}/files"]
-    found = await find_objects(reference.git, reference.folder, names)
+    objects = await find_objects(reference.git, reference.folder, names)
     for (path, one), tree, files in zip(
-        trees.items(), found[::2], found[1::2], strict=True
+        trees.items(), objects[::2], objects[1::2], strict=True
     ):
         is_old = one.files != one.id
         if one.id in EMPTY_TREES and not is_old:

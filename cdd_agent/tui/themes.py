@@ -73,6 +73,8 @@ def _all_themes() -> dict[str, Theme]:
 
 
 THEMES: Mapping[str, Theme] = _all_themes()
+THEME_NAMES = (*THEMES, AUTOMATIC)
+"""The names that a user can type."""
 
 
 class LastTheme(Struct, frozen=True):
@@ -116,13 +118,13 @@ def find_theme(typed: str) -> str:
     """Return the name that equals or uniquely begins with this text. Raises
     `BadInput`.
     """
-    names = (*THEMES, AUTOMATIC)
     name = typed.lower()
-    if name in names:
+    if name in THEME_NAMES:
         return name
-    matches = [one for one in names if name and one.startswith(name)]
+    matches = [one for one in THEME_NAMES if name and one.startswith(name)]
     if len(matches) != 1:
-        raise BadInput(f"Unknown theme {typed!r}", hint=f"Themes: {', '.join(names)}.")
+        hint = f"Themes: {', '.join(THEME_NAMES)}."
+        raise BadInput(f"Unknown theme {typed!r}", hint=hint)
     return matches[0]
 
 

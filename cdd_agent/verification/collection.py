@@ -50,8 +50,8 @@ def _read(stdout: str, stderr: str, seconds: float, code: int) -> Collection:
         errors = _ERRORS.search(lines[-1])
         problem = f"{errors[0]} while collecting tests" if errors else ""
         return Collection(int(summary[1] or 0), seconds, problem)
-    said = [line.strip() for line in (stderr or stdout).splitlines() if line.strip()]
-    last = f": {said[-1]}" if said else ""
+    output = [line.strip() for line in (stderr or stdout).splitlines() if line.strip()]
+    last = f": {output[-1]}" if output else ""
     return Collection(
         problem=f"pytest could not collect tests (exit code {code}){last}"
     )

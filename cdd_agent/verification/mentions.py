@@ -88,17 +88,17 @@ class Mentions(Struct, frozen=True, dict=True):
         return any(map(self._has_name, test_names(test)))
 
     def _has_name(self, name: str) -> bool:
-        if name not in self._found:
+        if name not in self._answers_by_name:
             text = self.code if _is_ordinary_word(name) else self.text
-            self._found[name] = _is_in_text(name, text)
-        return self._found[name]
+            self._answers_by_name[name] = _is_in_text(name, text)
+        return self._answers_by_name[name]
 
     @cached_property
     def _words(self) -> frozenset[str]:
         return frozenset(_WORD.findall(self.text))
 
     @cached_property
-    def _found(self) -> dict[str, bool]:
+    def _answers_by_name(self) -> dict[str, bool]:
         return {}
 
 

@@ -28,7 +28,6 @@ _UNREAD = frozenset(
         *("nav", "iframe", "object", "canvas"),
     )
 )
-"""Elements without text for a reader."""
 _INLINE = frozenset(
     (
         *("a", "b", "code", "em", "i", "kbd", "mark", "q", "s"),

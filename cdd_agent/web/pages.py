@@ -49,7 +49,6 @@ class Page(Struct, frozen=True):
     text: str
     """HTML as Markdown; without control characters."""
     cut: bool = False
-    """True if the page exceeds the limits."""
 
     def as_text(self) -> str:
         if not self.cut:

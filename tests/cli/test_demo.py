@@ -18,6 +18,8 @@ from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.llm.scripted import ScriptedModel
 from cdd_agent.settings.config import Config
 from cdd_agent.settings.reading import VARIABLES
+from cdd_agent.tickets.served_criteria import places_of_step
+from cdd_agent.tickets.store import TicketStore
 from tests.git.repositories import git
 from tests.support.screens import Screen
 from tests.support.settings import load_config
@@ -105,6 +107,19 @@ def test_its_script_answers_whatever_is_asked_as_often_as_it_is() -> None:
     (answer,) = answered
     step = Request((Message("user", "# Step 1 of 4: Read the file"),))
     assert model.next_reply(step).text != answer
+
+
+def test_each_step_of_its_plan_serves_criteria_and_each_criterion_is_served() -> None:
+    folder = copy_sample()
+    try:
+        ticket = TicketStore(folder).find("feature-monthly-report")
+        plan = ticket.read_plan()
+        criteria = ticket.read_spec().acceptance_criteria
+    finally:
+        shutil.rmtree(folder)
+    served = [places_of_step(step, None, criteria) for step in plan.steps]
+    assert all(served)
+    assert frozenset().union(*served) == {*range(1, len(criteria) + 1)}
 
 
 @pytest.mark.story

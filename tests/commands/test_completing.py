@@ -8,6 +8,7 @@ from cdd_agent.commands.completing import complete
 from cdd_agent.llm.local_servers import LocalServer
 from cdd_agent.llm.providers import PROVIDERS
 from cdd_agent.text.completion import CompletionKind
+from cdd_agent.tui.themes import THEME_NAMES
 from tests.commands.completions import completions
 from tests.support.projects import SLUG, SPEC, Sandbox, Step
 from tests.support.tables import each_row
@@ -154,6 +155,12 @@ async def test_files_are_offered_as_soon_as_they_are_known(sandbox: Sandbox) -> 
     (offer,) = complete(session, "see @wan", pytest.fail)
     path = "@src/deep/wanted.py"
     assert offer[:3] == (f"see {path}", path, "12 kB")
+
+
+def test_every_theme_is_offered(sandbox: Sandbox) -> None:
+    offered = completions(sandbox.session(), "/theme ")
+    assert offered == [f"/theme {name}" for name in THEME_NAMES]
+    assert completions(sandbox.session(), "/theme nor") == ["/theme nord"]
 
 
 def test_help_on_the_keys_is_offered(sandbox: Sandbox) -> None:

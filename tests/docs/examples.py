@@ -124,7 +124,7 @@ class Command(Struct, frozen=True):
     @property
     def reason(self) -> str:
         """Why it is not executed, or nothing."""
-        if " --on " in self.text:
+        if " --on tcp" in self.text:
             return "needs a cluster; tests/cluster has one"
         for program, reason in NOT_RUN.items():
             if re.match(rf"(?:[A-Z_]+=\S+ )*{program}\b", self.text):

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 TOP = ("README.md", "PACKAGE.md", "CONTRIBUTING.md", "SECURITY.md")
 """Pages outside of `docs/`. CHANGELOG.md tells of pages that are gone."""
-_TESTED_ELSEWHERE = {"docs/tutorial.md": "tests/cli/test_tutorial.py types it"}
+TESTED_ELSEWHERE = {"docs/tutorial.md": "tests/cli/test_tutorial.py types it"}
 """Pages whose examples another test executes."""
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,})(?P<language>[\w-]*)(?P<info>.*)$")
 _LINK = re.compile(r"(?<!!)\[(?:[^\[\]]|\[[^\]]*\])*\]\((?P<target>[^)\s]+)\)")
@@ -89,7 +89,7 @@ def read_page(path: Path) -> Page:
     opened: re.Match[str] | None = None
     content: list[str] = []
     begin = 0
-    skip = elsewhere = _TESTED_ELSEWHERE.get(name, "")
+    skip = elsewhere = TESTED_ELSEWHERE.get(name, "")
     for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
         fence = _FENCE.match(line)
         if opened is not None:

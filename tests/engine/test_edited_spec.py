@@ -21,7 +21,7 @@ from cdd_agent.tickets.plan_check import check_plan
 from cdd_agent.tickets.state_file import load_state
 from cdd_agent.tickets.status import CriterionEdit, RunStatus
 from cdd_agent.tickets.store import Ticket
-from tests.support.examples import cover_pairs
+from tests.support.examples import cover_values
 from tests.support.listening import collect, stop_at
 from tests.support.projects import SLUG, SPEC, Sandbox, Step, noticed, says
 from tests.support.tables import each_row
@@ -179,7 +179,7 @@ async def run_and_edit(sandbox: Sandbox, edit: str, when: str) -> None:
         restore()
 
 
-@each_row(("edit", "when", "kind", "expected"), cover_pairs(rows(), 3))
+@each_row(("edit", "when", "kind", "expected"), cover_values(rows(), 3))
 async def test_every_face_has_the_same_answer_to_an_edited_spec(
     sandbox: Sandbox, edit: str, when: str, kind: str, expected: str
 ) -> None:

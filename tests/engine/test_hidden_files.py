@@ -74,7 +74,7 @@ def test_no_prompt_shows_a_hidden_file(sandbox: Sandbox, name: str) -> None:
     assert shown == []
 
 
-@each_row("name", NAMES)
+@each_row("name", NAMES, most=6)
 async def test_no_tool_or_action_shows_a_hidden_file(
     sandbox: Sandbox, name: str
 ) -> None:

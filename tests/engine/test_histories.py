@@ -32,7 +32,7 @@ from tests.engine.histories_model import (
 )
 from tests.engine.histories_project import Projects
 from tests.engine.histories_tree import Entry
-from tests.support.examples import IS_THOROUGH
+from tests.support.examples import IS_THOROUGH, long_rows
 
 GROUPS = 20
 HISTORIES, LONGEST = (2_000, histories_actions.LONGEST) if IS_THOROUGH else (20, 2)
@@ -48,7 +48,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Projects]:
 
 
 @pytest.mark.story
-@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize("group", [*range(8), *long_rows(*range(8, GROUPS))])
 def test_undo_makes_every_file_what_it_was(projects: Projects, group: int) -> None:
     for seed in range(group, HISTORIES, GROUPS):
         failure = play(projects, history_of(seed, LONGEST))

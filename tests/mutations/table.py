@@ -3477,8 +3477,8 @@ MUTATIONS = [
             ),
             (
                 "permissions come back",
-                "    if entry.permissions is not None:\n        return entry.permissions\n    now",
-                "    now",
+                "    if entry.permissions is not None:\n        return entry.permissions\n    permissions",
+                "    permissions",
             ),
         ]
     ],

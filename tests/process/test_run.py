@@ -278,7 +278,7 @@ def test_of_much_at_once_whole_lines_of_both_ends_are_shown(pieces: list[str]) -
         shown = process._PendingOutput()
         for piece in pieces:
             shown.add(OutputChunk(piece, "stdout"))
-        taken = shown.taken()
+        taken = shown.take_pending()
     text = "".join(pieces)
     assert taken is not None
     begin, _, end = taken.text.partition("… (")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, TypeVar
 
+import pytest
 from hypothesis import settings
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -19,6 +20,11 @@ def count_examples(count: int) -> int:
     return count if IS_THOROUGH else max(count // 5, 10)
 
 
+def long_rows(*values: object) -> list[Any]:
+    """Return rows of `pytest.mark.parametrize` that are left to `make test-all`."""
+    return [pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
 def fewer(divisor: int) -> settings:
     """Return settings with that fraction of the profile's examples."""
     return settings(max_examples=settings().max_examples // divisor)
@@ -30,16 +36,25 @@ def cover_pairs(rows: Sequence[Row], columns: int) -> list[Row]:
     Every pair of values in two of the first `columns` columns of a row is in a returned
     row.
     """
+    return _cover(rows, columns, 2)
+
+
+def cover_values(rows: Sequence[Row], columns: int) -> list[Row]:
+    """Return fewer rows: each value of one of the first columns is in one of them."""
+    return _cover(rows, columns, 1)
+
+
+def _cover(rows: Sequence[Row], columns: int, size: int) -> list[Row]:
     if IS_THOROUGH:
         return list(rows)
-    missing = {pair for row in rows for pair in _pairs(row, columns)}
+    missing = {group for row in rows for group in _groups(row, columns, size)}
     chosen = []
     while missing:
-        best = max(rows, key=lambda row: len(_pairs(row, columns) & missing))
-        missing -= _pairs(best, columns)
+        best = max(rows, key=lambda row: len(_groups(row, columns, size) & missing))
+        missing -= _groups(best, columns, size)
         chosen.append(best)
     return chosen
 
 
-def _pairs(row: tuple[Any, ...], columns: int) -> set[Any]:
-    return set(combinations(enumerate(row[:columns]), 2))
+def _groups(row: tuple[Any, ...], columns: int, size: int) -> set[Any]:
+    return set(combinations(enumerate(row[:columns]), size))

@@ -181,7 +181,7 @@ async def test_the_transcript_keeps_its_room_beside_plan_and_frame(
         assert (EDITS in person.screen) is not is_low
 
 
-@each_row("size", [(60, 20), (80, 24), (100, 16), (100, 15), (40, 10)])
+@each_row("size", [(60, 20), (40, 10), (100, 15), (100, 16), (80, 24)], most=3)
 async def test_a_long_question_leaves_room_for_the_last_rows(
     sandbox: Sandbox, size: tuple[int, int]
 ) -> None:

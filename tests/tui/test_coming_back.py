@@ -9,6 +9,7 @@ from cdd_agent.events.stream import SessionRestored
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.agents.asking import TEMPLATE, asks
 from tests.agents.test_planner import SPEC, asking, changes, plan, step
+from tests.support.examples import long_rows
 from tests.support.projects import SLUG, Sandbox
 from tests.tui.person import Person, person_at
 
@@ -34,7 +35,9 @@ async def planned(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-@pytest.mark.parametrize("line", [f"/plan {SLUG}", f"/resume {SLUG}", "/resume"])
+@pytest.mark.parametrize(
+    "line", [f"/plan {SLUG}", "/resume", *long_rows(f"/resume {SLUG}")]
+)
 async def test_a_planning_session_shows_the_conversation_so_far(
     planned: Sandbox, line: str
 ) -> None:

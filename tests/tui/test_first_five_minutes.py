@@ -7,11 +7,12 @@ import pytest
 from tests.agents.test_planner import SPEC as PLANNED_SPEC
 from tests.agents.test_planner import plan as proposed_plan
 from tests.llm.model_lists import LIST, server
+from tests.support.examples import long_rows
 from tests.support.projects import SLUG, Sandbox, Step, says
 from tests.support.settings import load_config
 from tests.tui.person import Person, person_at
 
-SIZES = [(60, 20), (80, 24), (120, 40), (200, 50)]
+SIZES = [(60, 20), (120, 40), *long_rows((80, 24), (200, 50))]
 ONE_STEP = Step("a.txt", "none")
 GOOD = says("a.txt", "good")
 
@@ -101,7 +102,7 @@ async def test_the_next_command_never_replaces_a_draft(sandbox: Sandbox) -> None
 # 5. The words for help and for leaving
 
 
-@pytest.mark.parametrize("line", ["exit", "quit", ":q", "/exit"])
+@pytest.mark.parametrize("line", ["exit", ":q", *long_rows("quit", "/exit")])
 @pytest.mark.parametrize("first", ["", f"/exec {SLUG}", f"/plan {SLUG}"])
 async def test_one_line_leaves_the_shell_wherever_the_user_is(
     sandbox: Sandbox, first: str, line: str
@@ -127,7 +128,7 @@ async def test_help_is_a_word_everywhere(sandbox: Sandbox, first: str) -> None:
         assert not sandbox.model.requests
 
 
-@pytest.mark.parametrize("columns", [40, 60, 80])
+@pytest.mark.parametrize("columns", [40, *long_rows(60, 80)])
 @pytest.mark.parametrize("first", ["", f"/exec {SLUG}", f"/plan {SLUG}"])
 async def test_hints_fit_the_window(sandbox: Sandbox, first: str, columns: int) -> None:
     sandbox.write(ONE_STEP)

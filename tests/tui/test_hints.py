@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from cdd_agent.tui.hints import BETWEEN, fit_hint
+from tests.support.examples import IS_THOROUGH
 from tests.support.projects import SLUG, Sandbox, Step, says
 from tests.tui.held_model import HeldModel
 from tests.tui.person import Person, person_at
@@ -194,7 +195,7 @@ def test_a_hint_loses_whole_parts_and_then_whole_words(hint: str, width: int) ->
 
 async def test_no_hint_is_cut_in_a_narrow_window(sandbox: Sandbox) -> None:
     sandbox.write(Step("a.txt", "none"), Step("b.txt", "none"))
-    for width in (40, 60):
+    for width in (40, 60) if IS_THOROUGH else (40,):
         for reach in (chat, lines, slash, command, ticket, suggestion, run, running):
             sandbox.model = HeldModel(says("a.txt", "good", "One two."))
             async with person_at(sandbox, size=(width, 20)) as person:

@@ -12,10 +12,12 @@ from cdd_agent.tui.widgets.prompt import Prompt
 from cdd_agent.tui.widgets.status_line import StatusLine
 from cdd_agent.tui.widgets.steps import StepList
 from tests.agents.test_planner import SPEC, plan
+from tests.support.examples import long_rows
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 from tests.tui.person import Person, person_at
 
 SIZES = [(60, 20), (80, 24), (100, 30), (120, 36), (200, 50)]
+EACH_SIZE = [*SIZES[::2], *long_rows(*SIZES[1::2])]
 SHORT = "Copied."
 LONG = "The file that you asked for cannot be opened, because it is gone. " * 5
 
@@ -53,7 +55,7 @@ def covered(person: Person, toasts: list[Region]) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", EACH_SIZE)
 async def test_nothing_but_the_transcript_is_covered(
     sandbox: Sandbox, size: tuple[int, int]
 ) -> None:
@@ -70,7 +72,7 @@ async def test_nothing_but_the_transcript_is_covered(
             assert reading.contains_region(toast)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", EACH_SIZE)
 async def test_an_open_question_stays_readable(
     sandbox: Sandbox, size: tuple[int, int]
 ) -> None:

@@ -6,6 +6,7 @@ from cdd_agent.events.notices import Notice
 from cdd_agent.events.ticket_events import PlanProposed
 from cdd_agent.tui.transcript.widget import Transcript
 from tests.agents.test_planner import SPEC, changes, plan, step
+from tests.support.examples import long_rows
 from tests.support.projects import SLUG, Sandbox
 from tests.tui.person import Person, person_at
 
@@ -42,7 +43,9 @@ def bottom_row(person: Person) -> str:
     return transcript.render_line(transcript.size.height - 1).text
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (99, 30), (100, 30), (120, 36)])
+@pytest.mark.parametrize(
+    "size", [(60, 20), (99, 30), (100, 30), *long_rows((80, 24), (120, 36))]
+)
 async def test_a_proposed_plan_opens_at_its_top(
     planned: Sandbox, size: tuple[int, int]
 ) -> None:

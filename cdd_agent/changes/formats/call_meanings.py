@@ -139,7 +139,7 @@ def _by_command(given: _Given, call: WrittenCall) -> list[Edit]:
     return meaning(given, call)
 
 
-def _say(given: _Given, call: WrittenCall) -> list[Edit]:
+def _ignore(given: _Given, call: WrittenCall) -> list[Edit]:
     del given, call
     return []
 
@@ -159,7 +159,7 @@ _NAMES: Mapping[Meaning, str] = {
     _delete: "delete_file remove_file delete remove delete_files",
     _move: "move_file rename_file move rename",
     # these end a conversation or keep a list, and ask for nothing
-    _say: "attempt_completion task_complete finish final_answer update_todo_list"
+    _ignore: "attempt_completion task_complete finish final_answer update_todo_list"
     " todo_write TodoWrite think directly_answer directly-answer plan_mode_respond",
 }
 _MEANINGS = {
@@ -192,7 +192,7 @@ def is_known_tool(name: str) -> bool:
 
 
 def changes_files(name: str) -> bool:
-    return _MEANINGS.get(_base_name(name), _say) is not _say
+    return _MEANINGS.get(_base_name(name), _ignore) is not _ignore
 
 
 def shown_name(name: str) -> str:
@@ -209,7 +209,7 @@ def edits_of_call(call: WrittenCall) -> list[Edit]:
     meaning = _MEANINGS.get(_base_name(call.name))
     if meaning is None:
         raise CallRefused("")
-    if meaning is _say:
+    if meaning is _ignore:
         return []
     if call.arguments is None:
         raise CallRefused("its arguments cannot be read")

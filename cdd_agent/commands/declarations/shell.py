@@ -55,7 +55,7 @@ SHELL = (
                 "NAME",
                 "a theme such as dark, light, contrast, auto or nord",
                 times=Times.OPTIONAL,
-                offers="cdd_agent.commands.shell_commands:THEME_NAMES",
+                offers="cdd_agent.tui.themes:THEME_NAMES",
             ),
         ),
         SlashFront(

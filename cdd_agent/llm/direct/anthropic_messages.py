@@ -56,7 +56,6 @@ _BLANK = "…"
 
 
 def key_headers(key: str | None) -> dict[str, str]:
-    """Return the headers of every request to Anthropic's API."""
     headers = {"anthropic-version": _VERSION}
     if key is not None:
         headers["x-api-key"] = key

@@ -152,7 +152,6 @@ class MessageReader(ReplyReader):
 
 
 def _start_of_block(target: str) -> dict[str, Any]:
-    """Return a start for a block whose beginning did not arrive."""
     return {"type": target} if target in ("text", "thinking") else {}
 
 

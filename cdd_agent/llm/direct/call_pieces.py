@@ -64,7 +64,6 @@ class CallPieces:
         return calls
 
     def extras(self) -> list[Any]:
-        """Return the provider's data for each call, or None."""
         return [call.extra for call in self._calls]
 
 

@@ -30,7 +30,6 @@ def whole_characters(text: str) -> str:
 
 
 def call_of(id_: object, name: object, arguments: object) -> ToolCall:
-    """Make a call from a server's values."""
     if isinstance(arguments, dict):
         arguments = json.dumps(arguments, ensure_ascii=False)
     # some servers leave harmony's marks after the name

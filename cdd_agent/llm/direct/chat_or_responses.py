@@ -38,7 +38,6 @@ class ChatOrResponses:
         self._refusals = 0
         self._latest: ReplyReader | None = None
         self._has_responses = False
-        """True once Responses has replied."""
 
     @property
     def path(self) -> str:

@@ -23,7 +23,6 @@ THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
 tool loop a server needs the thoughts back; later it ignores or refuses them.
 """
 _JOINED = ("text", "summary", "data", "thinking")
-"""Fields of thoughts that arrive in pieces."""
 
 
 class ChatReply(ReplyReader):
@@ -35,7 +34,6 @@ class ChatReply(ReplyReader):
         self._keeps_text = keeps_text
         self._call_pieces = CallPieces()
         self._thoughts: dict[str, list[str]] = {}
-        """Pieces of thoughts, by field."""
         self._details: list[dict[str, Any]] = []
         """OpenRouter's `reasoning_details`."""
         self._blocks: list[dict[str, Any]] = []

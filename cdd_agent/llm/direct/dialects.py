@@ -37,8 +37,6 @@ def _effort(word: str) -> Fields:
 
 
 class Dialect(Struct, frozen=True):
-    """The rules of one provider."""
-
     asks_for_usage: bool = True
     """`stream_options` is allowed."""
     limit: str = "max_tokens"

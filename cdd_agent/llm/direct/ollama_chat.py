@@ -56,7 +56,6 @@ class OllamaChat:
         self._endpoint, self._options, self._facts = endpoint, options, facts
         self._origin = endpoint.origin("ollama")
         self._window = 0
-        """The window of the last request."""
         self._think: tuple[bool | str, ...] = ()
         effort = options.effort
         if effort is Effort.NONE and _ALWAYS_THINKS.search(endpoint.model):

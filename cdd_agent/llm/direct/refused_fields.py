@@ -22,14 +22,13 @@ class RefusedFields:
 
     def learn(self, refusal: str) -> bool:
         """Return True if a refusal names optional fields that were still sent."""
-        before = len(self._names)
+        previous_count = len(self._names)
         for name, pattern in self._patterns.items():
             if pattern.search(refusal):
                 self._names.add(name)
-        return len(self._names) > before
+        return len(self._names) > previous_count
 
     def remove_from(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields that the server accepts."""
         return {
             name: value for name, value in fields.items() if name not in self._names
         }

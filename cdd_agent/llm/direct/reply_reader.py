@@ -61,7 +61,6 @@ class ReplyReader(ABC):
 
     @property
     def done(self) -> Done:
-        """The end of a finished reply."""
         value = self._data()
         data = None
         if value is not None:

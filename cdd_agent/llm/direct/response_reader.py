@@ -16,7 +16,6 @@ from cdd_agent.llm.port import ModelEvent, StopReason, ToolCall
 _PLAIN = ("message", "function_call")
 """Items that need not go back unchanged, unless they have a phase."""
 _OPEN = ("in_progress", "queued")
-"""States of an unfinished response."""
 
 
 class ResponseReader(ReplyReader):

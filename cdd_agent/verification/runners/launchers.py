@@ -4,6 +4,7 @@
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from pathlib import PurePath
 
 from cdd_agent.pattern import Pattern
@@ -20,6 +21,7 @@ NEAR = 8
 """Number of leading words of a command that can name a runner."""
 
 
+@lru_cache(maxsize=1_000)
 def program_name(word: str) -> str:
     """Remove the folder and Windows endings. Every Python is `python`."""
     name = re.sub(r"\.(cmd|exe|bat|ps1)$", "", PurePath(word).name)

@@ -11,12 +11,12 @@ def find_changed_lines(before: str, after: str, current: str) -> frozenset[int]:
     """Return the lines of `current`, from 1, that the change from `before` to `after`
     added, except blank ones and those changed again. Empty for a very long file.
     """
-    old, new, now = _split(before), _split(after), _split(current)
-    if max(len(old), len(new), len(now)) > _MOST_LINES:
+    old, new, current_lines = _split(before), _split(after), _split(current)
+    if max(len(old), len(new), len(current_lines)) > _MOST_LINES:
         return frozenset()
     unchanged = {place for _, place in _find_equal_lines(old, new)}
     lines = set()
-    for place, number in _find_equal_lines(new, now):
+    for place, number in _find_equal_lines(new, current_lines):
         if place not in unchanged and new[place - 1].strip():
             lines.add(number)
     return frozenset(lines)

@@ -177,7 +177,7 @@ class _Parts:
 class _File:
     def __init__(self, language: Language, captures: Captures, text: str) -> None:
         self._language = language
-        self._found = captures
+        self._captures = captures
         data = captures.data
         original = text.encode("utf-8", "replace")
         self._names = original if len(original) == len(data) else data
@@ -229,38 +229,40 @@ class _File:
         checks = self._free_checks()
         if not checks:
             return False
-        if self._found.has_error or re.search(rb"\bmain\s*\(", self._bare):
+        if self._captures.has_error or re.search(rb"\bmain\s*\(", self._bare):
             return True
-        return any(not self._found.is_in_function(check) for check in checks)
+        return any(not self._captures.is_in_function(check) for check in checks)
 
     def as_whole(self) -> Declared:
         starts = [0, *(match.end() for match in re.finditer(b"\n", self._code))]
         checks = self._free_checks()
         lines = {bisect_right(starts, check.name[0]) for check in checks}
-        names = frozenset(self._text(call.name) for call in self._found.calls.values())
+        names = frozenset(
+            self._text(call.name) for call in self._captures.calls.values()
+        )
         return _whole(_decoded(self._code).splitlines(), len(lines), names)
 
     def _free_checks(self) -> list[CallSite]:
         return [
             call
-            for call in self._found.calls.values()
+            for call in self._captures.calls.values()
             if self._is_code(call.name)
             and self._is_check(call)
             and not any(parts.is_function for parts in self._around(call.name[0]))
         ]
 
     def _declare(self) -> None:
-        marks = sorted(self._found.spans["mark"], key=lambda span: span[1])
+        marks = sorted(self._captures.spans["mark"], key=lambda span: span[1])
         ends = [end for _, end in marks]
         declarations = {}
-        for declaration in self._found.declarations.values():
+        for declaration in self._captures.declarations.values():
             start, end = declaration.span
             if not self._is_code(declaration.span):
                 continue
             number = bisect_right(ends, start) - 1
             is_test = declaration.kind != "marked"
             while number >= 0 and not self._code[ends[number] : start].strip():
-                is_test |= marks[number] in self._found.spans["test_mark"]
+                is_test |= marks[number] in self._captures.spans["test_mark"]
                 start = min(start, marks[number][0])
                 number -= 1
             if is_test:
@@ -286,13 +288,13 @@ class _File:
         self._by_number = by_number
 
     def _give_bodies(self) -> None:
-        for body in sorted(self._found.spans["body"]):
+        for body in sorted(self._captures.spans["body"]):
             owner = self._owner(body[0])
             if owner is not None and owner.body is None:
                 owner.body = body
 
     def _fill(self) -> None:
-        captures = self._found
+        captures = self._captures
         rows = _Nest(row for table in captures.rows.values() for row in table)
         messages = _Nest(captures.spans["message"])
         calls = [(call.name, call) for call in captures.calls.values()]
@@ -314,7 +316,7 @@ class _File:
                     parts.values.append(span)
 
     def _count(self) -> None:
-        captures = self._found
+        captures = self._captures
         for table, rows in captures.rows.items():
             for row in filter(self._is_code, rows):
                 owner = self._owner(row[0])
@@ -331,7 +333,7 @@ class _File:
         self._loops = _Nest(loop for loop, items in captures.loops.items() if items)
 
     def _skip(self) -> None:
-        spans = self._found.spans
+        spans = self._captures.spans
         branches = _Nest(spans["branch"])
         for span in filter(self._is_stated, (*spans["skip"], *spans["maybe"])):
             owner = self._owner(span[0])
@@ -401,7 +403,7 @@ class _File:
                 self._loops.spans[number] for number in self._loops.around(call.name[0])
             ]
             checks += prod(
-                len(list(filter(self._is_code, self._found.loops[loop])))
+                len(list(filter(self._is_code, self._captures.loops[loop])))
                 for loop in loops
                 if loop >= parts.span
             )
@@ -433,7 +435,7 @@ class _File:
         return "" if _MESSAGE.search(quoted[2]) else f"'{quoted[2]}'"
 
     def _written(self) -> bytes:
-        spans = self._found.spans
+        spans = self._captures.spans
         names = (name for parts in self._parts for name in parts.names)
         written = bytearray(
             _blanked(
@@ -453,7 +455,7 @@ class _File:
         return bytes(written)
 
     def _forgotten(self) -> Iterator[tuple[int, str, None]]:
-        for span in self._found.spans["forget"]:
+        for span in self._captures.spans["forget"]:
             owner = self._owner(span[0])
             if owner is None:
                 yield span[0], self._text(span), None
@@ -490,10 +492,10 @@ class _File:
         return not self._code[span[0] : span[0] + 1].isspace()
 
     def _is_stated(self, span: Span) -> bool:
-        return self._is_code(span) or span in self._found.spans["comment"]
+        return self._is_code(span) or span in self._captures.spans["comment"]
 
     def _text(self, span: Span) -> str:
-        return _decoded(self._found.data[slice(*span)])
+        return _decoded(self._captures.data[slice(*span)])
 
 
 def _count_rows(parts: _Parts) -> int | None:

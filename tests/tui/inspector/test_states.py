@@ -12,12 +12,12 @@ from rich.cells import cell_len
 from cdd_agent.tui.inspector.row_list import fit_row
 from cdd_agent.tui.inspector.screen import InspectorScreen
 from cdd_agent.tui.inspector.source import InspectorTab
-from tests.support.examples import IS_THOROUGH
+from tests.support.examples import IS_THOROUGH, long_rows
 from tests.support.projects import SLUG, Sandbox, Step, check, run_all, says
 from tests.support.tables import each_row
 from tests.tui.person import Person, person_at
 
-SIZES = [(20, 12), (60, 20), (80, 24), (120, 36), (200, 50)]
+SIZES = [(20, 12), (80, 24), (200, 50), *long_rows((60, 20), (120, 36))]
 GOOD = says("a.txt", "good")
 
 
@@ -202,7 +202,7 @@ async def test_it_closes_while_it_reads(sandbox: Sandbox) -> None:
     """Whatever part of the run arrives after the screen was closed is not shown."""
     await done(sandbox)
     async with person_at(sandbox) as person:
-        for turns in range(0, 60, 1 if IS_THOROUGH else 4):
+        for turns in range(0, 60, 1 if IS_THOROUGH else 11):
             person.app.inspect(InspectorTab.STEP, SLUG)
             await person.until(lambda: isinstance(person.app.screen, InspectorScreen))
             for _ in range(turns):
