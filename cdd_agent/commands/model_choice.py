@@ -52,17 +52,17 @@ class _ChosenModel(NamedTuple):
 async def choose_model(session: Session, *words: str, save: bool = False) -> None:
     """Show the models, or switch to the model in `words`. Raises `BadInput`."""
     role = next((role for role in ROLES if words[:1] == (role,)), None)
-    named = words if role is None else words[1:]
-    if len(named) > 2 or (save and not named):
+    names = words if role is None else words[1:]
+    if len(names) > 2 or (save and not names):
         raise WrongUsage(CATALOGUE["model"].usage, hint=_ABOUT_MODELS)
-    if not named:
+    if not names:
         models = await session.look_for_models()
         text = "\n".join(_describe_choice(session.project.config, models))
         session.emit(ScreenAsked("model", text))
         return
-    if save and len(named) == 2:
-        expect_no_secret(named[1])
-    choice = await _choose(session, role, named)
+    if save and len(names) == 2:
+        expect_no_secret(names[1])
+    choice = await _choose(session, role, names)
     if not _is_known(choice):
         text = f"Looking for the provider of {choice.model}. This takes a few seconds."
         session.emit(Notice(text, Tone.QUIET))
@@ -74,11 +74,11 @@ async def choose_model(session: Session, *words: str, save: bool = False) -> Non
 
 
 async def _choose(
-    session: Session, role: Role | None, named: Sequence[str]
+    session: Session, role: Role | None, names: Sequence[str]
 ) -> _ChosenModel:
     config = session.project.config
-    if role is None or tuple(named) != (_PROJECT,):
-        model, api_base = await _find_model(session, role, *named)
+    if role is None or tuple(names) != (_PROJECT,):
+        model, api_base = await _find_model(session, role, *names)
         chosen = with_model(config, model, api_base, "/model", role)
         return _ChosenModel(model, api_base, chosen)
     chosen = without_own_model(config, role)
