@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cdd_agent.collector import paused_collector
+
 INTERRUPTED = "The work so far is saved. Run the same command again to continue."
 
 
@@ -27,8 +29,6 @@ class Group(StrEnum):
 
 
 class Front(Enum):
-    """The place where a command is typed."""
-
     SHELL = "shell"
     TERMINAL = "terminal"
 
@@ -111,12 +111,10 @@ class Parameter(NamedTuple):
 
     @property
     def value_name(self) -> str:
-        """The word for the value in usage lines."""
         return self.metavar or self.value_key.upper()
 
     @property
     def in_usage(self) -> str:
-        """The parameter in the usage line of the shell."""
         if self.is_switch:
             return f"[{self.name}]"
         if self.is_flag:
@@ -154,7 +152,6 @@ class TerminalFront(NamedTuple):
     exit_codes: tuple[tuple[int, str], ...] = ()
     """Exit codes with a meaning specific to this command."""
     exclusive: tuple[str, ...] = ()
-    """Mutually exclusive flags."""
     usage: str | None = None
     """Replaces the usage line of `argparse`."""
     interrupted: str = INTERRUPTED
@@ -184,13 +181,11 @@ class Command(NamedTuple):
 
     @property
     def flags(self) -> dict[str, Parameter]:
-        """The flags of the slash command, by name."""
         in_shell = self.parameters_in(Front.SHELL)
         return {each.name: each for each in in_shell if each.is_flag}
 
     @property
     def usage(self) -> str:
-        """The name, arguments and flags of the slash command."""
         parameters = (*self.arguments, *self.flags.values())
         return " ".join([self.name, *(each.in_usage for each in parameters)])
 
@@ -200,7 +195,6 @@ class Command(NamedTuple):
 
     @property
     def required(self) -> str:
-        """The required arguments of the slash command."""
         return " ".join(each.in_usage for each in self.arguments if each.is_required)
 
     @property
@@ -250,7 +244,8 @@ def load_address(address: str | Function) -> Any:
     if not isinstance(address, str):
         return address
     module, _, name = address.partition(":")
-    return getattr(import_module(module), name)
+    with paused_collector():
+        return getattr(import_module(module), name)
 
 
 def read_reference(typed: str) -> str:
@@ -283,7 +278,7 @@ MODEL_FLAGS = (
     ),
     option("--api-base", "URL", "the address of your own model server"),
 )
-SAVE = switch("--save", "keep it for this project, in .cdd/config.yaml")
+SAVE = switch("--save", "keep the choice for this project, in .cdd/config.yaml")
 MAX_ATTEMPTS = option(
     "--max-attempts",
     "N",
