@@ -83,9 +83,9 @@ async def measure(root: Path, files: int) -> float:
         after = await checkpoints.take("after")
         ours.append(time.perf_counter() - start)
         start = time.perf_counter()
-        taken = await checkpoints.restore(await checkpoints.changes(before, after))
+        result = await checkpoints.restore(await checkpoints.changes(before, after))
         back.append(time.perf_counter() - start)
-        assert len(taken.restored) == CHANGED
+        assert len(result.restored) == CHANGED
         change(root, files, f"round {round_} of git")
         start = time.perf_counter()
         git(root, "add", "--all", ":!.cdd")

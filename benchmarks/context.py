@@ -142,12 +142,15 @@ def jobs(clone: Path, most: int) -> list[Job]:
     entries = [entry.strip().split("\0") for entry in log.split("\1") if entry.strip()]
     fitting = [entry for entry in entries if not CHORE.search(entry[1].split("\n")[0])]
     # by message: a fix in two branches is one job
-    found: dict[str, Job] = {}
+    job_by_title: dict[str, Job] = {}
     for commit, message in fitting[:: max(1, len(fitting) // (most * 4))]:
         if job := read_job(clone, commit, TRAILERS.sub("", message).strip()):
-            found.setdefault(job.message.split("\n")[0].partition(" (#")[0], job)
-    many = min(most, len(found))
-    return [list(found.values())[len(found) * at // many] for at in range(many)][::-1]
+            job_by_title.setdefault(job.message.split("\n")[0].partition(" (#")[0], job)
+    many = min(most, len(job_by_title))
+    return [
+        list(job_by_title.values())[len(job_by_title) * at // many]
+        for at in range(many)
+    ][::-1]
 
 
 def read_job(clone: Path, commit: str, message: str) -> Job | None:
@@ -182,8 +185,8 @@ def read_job(clone: Path, commit: str, message: str) -> Job | None:
             others.add(path)
             continue
         hunks = [
-            (int(found[1]), 1 if found[2] is None else int(found[2]))
-            for found in HUNK.finditer(part)
+            (int(match[1]), 1 if match[2] is None else int(match[2]))
+            for match in HUNK.finditer(part)
         ]
         if hunks:  # not only its mode
             changed[path] = [
@@ -317,11 +320,11 @@ def by_aider(
         cwd=root,
         check=False,
     )
-    _, found, answer = result.stdout.decode().rpartition("ANSWER")
-    if not found:
+    _, marker, answer = result.stdout.decode().rpartition("ANSWER")
+    if not marker:
         sys.exit(f"aider: {result.stderr.decode()[-500:]}")
-    said = json.loads(answer)
-    return said["order"], said["map"]
+    parsed = json.loads(answer)
+    return parsed["order"], parsed["map"]
 
 
 def outlined(ranked: Sequence[RankedFile], room: int) -> set[str]:

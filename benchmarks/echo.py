@@ -119,7 +119,7 @@ def echoes(
         come = 0
         while come < BEGUN:
             come += len(line.come())
-        found = list[float]()
+        delays = list[float]()
         for number in range(TYPED):
             until = time.perf_counter() + pause.uniform(0.02, 0.1)
             while time.perf_counter() < until:
@@ -127,8 +127,8 @@ def echoes(
             typed = time.perf_counter()
             line.type(KEYS[number % len(KEYS)])
             line.until(KEYS[number % len(KEYS)])
-            found.append(time.perf_counter() - typed)
-        return found
+            delays.append(time.perf_counter() - typed)
+        return delays
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -154,7 +154,7 @@ def compare(name: str, size: int, pace: int, bytes_a_second: float, way: float) 
         of_log = echoes(log, "EADY", bytes_a_second, way)
         of_shell = echoes(shell, "❯", bytes_a_second, way)
     for part, at in (("median", 0.5), ("p95", 0.95)):
-        a, b = (sorted(found)[int(at * (TYPED - 1))] for found in (of_log, of_shell))
+        a, b = (sorted(delays)[int(at * (TYPED - 1))] for delays in (of_log, of_shell))
         print(f"{name:<44}{part:<8}{a * 1000:>8.0f} ms{b * 1000:>8.0f} ms{b / a:>8.2f}")
 
 

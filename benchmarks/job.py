@@ -195,19 +195,27 @@ class Server:
             "completion_tokens": 10,
             "total_tokens": len(body) // 4 + 10,
         }
-        told: list[dict[str, Any]] = [{"id": "1", "choices": each} for each in choices]
-        told.append({"id": "1", "choices": [], "usage": usage})
+        events: list[dict[str, Any]] = [
+            {"id": "1", "choices": each} for each in choices
+        ]
+        events.append({"id": "1", "choices": [], "usage": usage})
         return (
-            b"".join(f"data: {json.dumps(each)}\n\n".encode() for each in told)
+            b"".join(f"data: {json.dumps(each)}\n\n".encode() for each in events)
             + b"data: [DONE]\n\n"
         )
 
     def _divide(self, body: bytes) -> None:
-        told = json.loads(body)
+        request = json.loads(body)
         system, step, *since = (
-            told["messages"] if len(told["messages"]) > 1 else ("", *told["messages"])
+            request["messages"]
+            if len(request["messages"]) > 1
+            else ("", *request["messages"])
         )
-        parts = {"definitions": told.get("tools", ""), "system": system, "step": step}
+        parts = {
+            "definitions": request.get("tools", ""),
+            "system": system,
+            "step": step,
+        }
         sizes = {name: _size(part) for name, part in parts.items() if part}
         sizes["calls and answers"] = sum(map(_size, since))
         self.sent.update({**sizes, "all else": len(body) - sum(sizes.values())})
@@ -513,15 +521,15 @@ def floor() -> float:
     return time.perf_counter() - begun
 
 
-def told(
+def print_ratio(
     what: str,
     values: Sequence[float],
-    others: Sequence[float],
+    references: Sequence[float],
     aim: float,
     unit: str = "s",
 ) -> None:
-    ratio = statistics.median(a / b for a, b in zip(values, others, strict=True))
-    a, b = statistics.median(values), statistics.median(others)
+    ratio = statistics.median(a / b for a, b in zip(values, references, strict=True))
+    a, b = statistics.median(values), statistics.median(references)
     print(f"{what}: {a:.3f} / {b:.3f} {unit} = {ratio:.2f} (aim: at most {aim})")
 
 
@@ -563,7 +571,7 @@ def through_litellm(folder: Path) -> None:
     what = (
         "the job through litellm / the bare loop, and litellm imported and asked once"
     )
-    told(what, [each["litellm"] for each in rounds], floors, 1.0)
+    print_ratio(what, [each["litellm"] for each in rounds], floors, 1.0)
 
 
 def main() -> None:
@@ -579,26 +587,26 @@ def main() -> None:
         imports = [each for _, each in rounds]
         bare_jobs = jobs["bare"]
         for kind, aim in (("one reply a step", 1.4), ("tools", 1.6)):
-            told(
+            print_ratio(
                 f"the job, {kind} / the bare loop",
                 [j.seconds for j in jobs[kind]],
                 [j.seconds for j in bare_jobs],
                 aim,
             )
-            told(
+            print_ratio(
                 "  processor time",
                 [j.processor for j in jobs[kind]],
                 [j.processor for j in bare_jobs],
                 aim,
             )
-            told(
+            print_ratio(
                 "  memory",
                 [j.mebibytes for j in jobs[kind]],
                 [j.mebibytes for j in bare_jobs],
                 1.5,
                 "MiB",
             )
-            told(
+            print_ratio(
                 "  start to the first call / import httpx",
                 [j.first for j in jobs[kind]],
                 imports,
@@ -622,7 +630,9 @@ def main() -> None:
         sent, least = (
             [j.characters for j in jobs[kind]] for kind in ("tools", "one reply a step")
         )
-        told("characters sent, tools / one reply a step", sent, least, 4, "characters")
+        print_ratio(
+            "characters sent, tools / one reply a step", sent, least, 4, "characters"
+        )
         for kind in ("tools", "one reply a step"):
             print(
                 f"  {kind}:",

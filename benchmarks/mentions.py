@@ -85,8 +85,8 @@ def main() -> None:
             for end in range(2, len(word) + 1):
                 typed = word[:end]
                 plain = best(partial(named, paths, typed))
-                taken = best(partial(complete_mention, index, f"explain @{typed}"))
-                slowest, ratio = max(slowest, taken), max(ratio, taken / plain)
+                duration = best(partial(complete_mention, index, f"explain @{typed}"))
+                slowest, ratio = max(slowest, duration), max(ratio, duration / plain)
         print(
             f"a key: {slowest * 1000:.1f} ms at most, {ratio:.1f} times looking at each"
             " name once"

@@ -74,7 +74,7 @@ def seconds(root: Path, jobs: int) -> float:
         capture_output=True,
         text=True,
     )
-    taken = time.perf_counter() - start
+    duration = time.perf_counter() - start
     if done.returncode:
         raise SystemExit(
             f"the run ended with {done.returncode}:\n{done.stdout}{done.stderr}"
@@ -88,7 +88,7 @@ def seconds(root: Path, jobs: int) -> float:
         "--exclude=.cdd/config.yaml",
     )
     (root / "tickets" / SLUG / "execution-state.json").unlink()
-    return taken
+    return duration
 
 
 def main() -> None:
@@ -113,14 +113,15 @@ def main() -> None:
             make_tree(root, files)
             write(root, chains, length, wait)
             rounds = 1 if wait > 1 else ROUNDS
-            taken = {
+            seconds_by_jobs = {
                 jobs: min(seconds(root, jobs) for _ in range(rounds)) for jobs in (1, 4)
             }
         print(what)
-        for jobs, each in taken.items():
+        for jobs, each in seconds_by_jobs.items():
             print(f"  --jobs {jobs}: {each:.1f} s")
         print(
-            f"  --jobs 1 takes {taken[1] / taken[4]:.2f} times as long as --jobs 4",
+            f"  --jobs 1 takes {seconds_by_jobs[1] / seconds_by_jobs[4]:.2f} times as"
+            " long as --jobs 4",
             flush=True,
         )
 

@@ -134,17 +134,17 @@ async def seconds_for_each(blocks: int) -> dict[str, float]:
         gc.collect()
 
         median = partial(_median, pilot)
-        found = {
+        medians = {
             "add a line": await median(lambda: transcript.add(BlockKind.NOTE, "a note"))
         }
         transcript.choose_block(-1)
-        found["choose a block"] = await median(lambda: transcript.choose_block(-1))
-        found["open or fold it"] = await median(transcript.action_turn_block)
-        found["scroll a page"] = await median(
+        medians["choose a block"] = await median(lambda: transcript.choose_block(-1))
+        medians["open or fold it"] = await median(transcript.action_turn_block)
+        medians["scroll a page"] = await median(
             lambda: transcript.scroll_page_up(animate=False)
         )
-        found["find a text"] = await median(lambda: transcript.find("line 3 of 1"))
-        return found
+        medians["find a text"] = await median(lambda: transcript.find("line 3 of 1"))
+        return medians
 
 
 async def _median(pilot: Pilot[None], act: Callable[[], object]) -> float:

@@ -131,7 +131,7 @@ def of_cdd(work: Coroutine[object, object, object]) -> Took:
 
 def best(folder: Path, root: Path, base: Path) -> dict[str, Took]:
     """Return the best of some rounds: of `cdd`, and of git doing the same."""
-    found: dict[str, list[Took]] = {
+    measurements: dict[str, list[Took]] = {
         "push": [],
         "pull": [],
         "git push": [],
@@ -150,24 +150,24 @@ def best(folder: Path, root: Path, base: Path) -> dict[str, Took]:
         clone = base if any(base.glob("objects/pack/*.pack")) else root
         git(folder, "clone", "--quiet", "--no-hardlinks", str(clone), str(other))
         (root / ".cdd" / "runs" / SLUG / "whereabouts.json").unlink(missing_ok=True)
-        found["push"].append(of_cdd(push(travel(root), str(remote))))
+        measurements["push"].append(of_cdd(push(travel(root), str(remote))))
 
         git(root, "fetch", "--quiet", str(remote), f"+{REFERENCE}:refs/bench")
         words = ("push", "--quiet", str(theirs), f"refs/bench:{REFERENCE}")
-        found["git push"].append(measured(partial(git, root, *words)))
+        measurements["git push"].append(measured(partial(git, root, *words)))
         git(root, "update-ref", "-d", "refs/bench")
-        found["pull"].append(of_cdd(pull(travel(other), str(remote))))
+        measurements["pull"].append(of_cdd(pull(travel(other), str(remote))))
         shutil.rmtree(other)
         git(folder, "clone", "--quiet", "--no-hardlinks", str(clone), str(other))
         words = ("fetch", "--quiet", str(theirs), f"{REFERENCE}:refs/bench")
-        found["git fetch"].append(measured(partial(git, other, *words)))
+        measurements["git fetch"].append(measured(partial(git, other, *words)))
     return {
         name: Took(
             min(one.seconds for one in all_),
             min(one.processor for one in all_),
             all_[-1].calls,
         )
-        for name, all_ in found.items()
+        for name, all_ in measurements.items()
     }
 
 

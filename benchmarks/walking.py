@@ -58,12 +58,12 @@ def seconds(work: Callable[[], int]) -> tuple[float, int]:
     """Return the best of a few rounds, so that a busy machine does not count, and the
     number of files.
     """
-    best, found = float("inf"), 0
+    best, count = float("inf"), 0
     for _ in range(ROUNDS):
         start = time.perf_counter()
-        found = work()
+        count = work()
         best = min(best, time.perf_counter() - start)
-    return best, found
+    return best, count
 
 
 def main() -> None:
@@ -84,14 +84,14 @@ def main() -> None:
                 listing, cwd=root, capture_output=True, check=True
             ).stdout.count(b"\0")
 
-        ours, found = seconds(
+        ours, count = seconds(
             lambda: sum(entry.kind is Kind.FILE for entry in walk(root))
         )
         git, listed = seconds(by_git)
         plain, all_files = seconds(
             lambda: sum(len(files) for _, _, files in os.walk(root))
         )
-        print(f"{found} files of {all_files}; git lists {listed}")
+        print(f"{count} files of {all_files}; git lists {listed}")
         print(f"git ls-files: {git:.3f} s")
         print(f"os.walk:      {plain:.3f} s (ignored files too)")
         print(

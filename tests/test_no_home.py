@@ -203,6 +203,7 @@ def test_the_table_has_every_command(capsys: pytest.CaptureFixture[str]) -> None
     assert used - {"--plain"} == named - IN_A_TERMINAL - {"cdd"}
 
 
+@pytest.mark.long
 @pytest.mark.story
 @pytest.mark.parametrize("home", [no_home], indirect=True)
 def test_the_demo_works(home: str) -> None:

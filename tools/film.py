@@ -72,9 +72,9 @@ class Film:
     def thin_out(self, most: int) -> None:
         """Drop frames without `hold`, evenly, until `most` remain."""
         passing = [frame for frame in self.frames[:-1] if not frame.hold]
-        kept = most - (len(self.frames) - len(passing))
-        if len(passing) > kept:
-            chosen = {id(passing[n * len(passing) // kept]) for n in range(kept)}
+        count = most - (len(self.frames) - len(passing))
+        if len(passing) > count:
+            chosen = {id(passing[n * len(passing) // count]) for n in range(count)}
             dropped = {id(frame) for frame in passing} - chosen
             self.frames = [frame for frame in self.frames if id(frame) not in dropped]
 
@@ -83,10 +83,10 @@ class Film:
         return any(rows.get(number) != others.get(number) for number in numbers)
 
     def _rows(self, svg: str) -> dict[int, str]:
-        found = _SIZE.search(svg)
-        if found is None:
+        match = _SIZE.search(svg)
+        if match is None:
             raise ValueError("not a picture of a Textual screen")
-        self.size = float(found[1]), float(found[2])
+        self.size = float(match[1]), float(match[2])
         styles = dict(_STYLE.findall(svg))
         parts: dict[int, list[str]] = {}
         for rectangle in _RECTANGLE.finditer(svg):

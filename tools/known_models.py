@@ -34,10 +34,10 @@ _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 
 
 def main() -> None:
-    found = find_spec("litellm")
-    assert found is not None
-    assert found.submodule_search_locations is not None
-    folder = Path(found.submodule_search_locations[0])
+    spec = find_spec("litellm")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    folder = Path(spec.submodule_search_locations[0])
     table = _read(folder / "model_prices_and_context_window_backup.json")
     models = {
         name: _row(entry)

@@ -119,11 +119,11 @@ async def draw_tutorial(root: Path) -> None:
     tutorial = (_DOCS / "tutorial.md").read_text(encoding="utf-8")
     shutil.copy(_DOCS / "tutorial/script.yaml", root.parent)
     async with person_in(root, (116, 36), "script:../script.yaml") as person:
-        for found in _TYPED_OR_SHOWN.finditer(tutorial):
-            if found["line"]:
-                await person.say(found["line"])
+        for match in _TYPED_OR_SHOWN.finditer(tutorial):
+            if match["line"]:
+                await person.say(match["line"])
             else:
-                person.save(found["picture"])
+                person.save(match["picture"])
 
 
 def main() -> None:

@@ -29,10 +29,8 @@ from cdd_agent.events.notices import NoticeKind, Words
 from cdd_agent.events.outside_events import OutsideEvent
 from cdd_agent.events.question_events import QuestionEvent
 from cdd_agent.events.run_events import RunEvent
-from cdd_agent.events.shell_events import ShellEvent
 from cdd_agent.events.step_events import StepEvent
 from cdd_agent.events.step_summary import StepSummary
-from cdd_agent.events.stream import SessionRestored
 from cdd_agent.events.strength_events import StrengthEvent
 from cdd_agent.events.ticket_events import TicketEvent
 from cdd_agent.events.verify_events import VerifyEvent
@@ -89,10 +87,13 @@ def _command(command: Command) -> str:
         if lines:
             parts += [*([f"{title}:"] if title else []), "\n".join(lines)]
     shared = [each for each in command.parameters if is_shared(each) and each.is_flag]
+    phrases = []
     for title, fronts in _lists_of_parameters(command):
         flags = ", ".join(_in_code(each.name for each in shared if each.only in fronts))
         if flags:
-            parts.append(f"{title} also {flags}." if title else f"Also {flags}.")
+            phrases.append(f"{title.lower()} {flags}".lstrip())
+    if phrases:
+        parts.append(f"Also {', and '.join(phrases)}.")
     exit_codes = command.terminal.exit_codes if command.terminal else ()
     if exit_codes:
         codes = "; ".join(f"{code:d}: {meaning}" for code, meaning in exit_codes)
@@ -319,12 +320,6 @@ def _in_code(names: Iterable[str]) -> Iterator[str]:
     return (f"`{name}`" for name in names)
 
 
-def shell_only_events() -> str:
-    """Return the names of the events that only logs of the shell have."""
-    others = (*get_args(ShellEvent), SessionRestored)
-    return ", ".join(_in_code(event_name(each.__name__) for each in others)) + "."
-
-
 def summary_fields() -> str:
     """Return the fields of the summary of a step."""
     return ", ".join(_in_code(StepSummary.__struct_encode_fields__)) + "."
@@ -348,13 +343,6 @@ def stop_kinds() -> str:
         for kind, note in notes
         if note.startswith(_STOPPED)
     )
-
-
-def other_kinds() -> str:
-    """Return the names of the other kinds of notices."""
-    notes = _kinds_with_notes(NoticeKind)
-    kinds = (kind for kind, note in notes if not note.startswith(_STOPPED))
-    return ", ".join(_in_code(kinds)) + "."
 
 
 def ledger_kinds() -> str:
@@ -404,11 +392,9 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "variables": variables,
     "trusted-settings": trusted_settings,
     "events": events,
-    "shell-only-events": shell_only_events,
     "summary-fields": summary_fields,
     "run-fields": run_fields,
     "stop-kinds": stop_kinds,
-    "other-kinds": other_kinds,
     "ledger-kinds": ledger_kinds,
     "rules": verification_rules,
     "providers": providers,

@@ -176,8 +176,8 @@ class ActionResult(Checked, frozen=True):
     action: Action
     status: ActionStatus
     output: str = ""
-    """What was printed, read or answered; for a failed `create_file` or `edit`, the
-    file's content.
+    """Printed, read or answered text; for a failed `create_file` or `edit`, the file's
+    content.
     """
     error: str = ""
     """Why it failed; for a successful command, its standard error."""

@@ -289,33 +289,33 @@ async def _request_summary(
 
     # The model gets no tools, and calls are not answered.
     dialogue = Dialogue(model, limits=Limits(rounds=0), emit=emit_without_text)
-    former = _former_summary(older, shares.summary)
+    former_summary = _former_summary(older, shares.summary)
     if shares.summary < _LEAST_SUMMARY:
-        return _Summary(former, "has no room in the model's window")
+        return _Summary(former_summary, "has no room in the model's window")
     least = _least_summary(older, shares.summary)
     prompt = load_prompt(root, "compaction")
     limit = f"Write {least // 2} to {shares.summary // 2} words."
     system = Message("system", f"{prompt}\n\n{limit}")
-    shown = _fit_for_summary(older, room.window, _size((system,)))
+    history = _fit_for_summary(older, room.window, _size((system,)))
     summary = _Summary()
     for _ in range(_TRIES):
-        again = ""
+        advice = ""
         if summary.problem:
-            again = "\n\n" + _AGAIN.format(why=summary.problem)
+            advice = "\n\n" + _AGAIN.format(why=summary.problem)
         try:
-            turn = await dialogue.turn((system, Message("user", shown + again)))
+            turn = await dialogue.turn((system, Message("user", history + advice)))
         except EmptyReply:  # asked twice already
-            return _Summary(former, "is empty")
+            return _Summary(former_summary, "is empty")
         except ContextTooLong:
-            return _Summary(former, "does not fit into the model's window")
+            return _Summary(former_summary, "does not fit into the model's window")
         text = turn.text.strip()
-        problem = _find_problem(text, least, prompt, shown)
+        problem = _find_problem(text, least, prompt, history)
         if turn.problem:
             problem = f"is not whole. {turn.problem.rstrip('.')}"
         if not problem:
             return _Summary(_cut(text, shares.summary, len(text)))
         summary = _Summary("", problem)
-    return replace(summary, text=former)
+    return replace(summary, text=former_summary)
 
 
 def _former_summary(older: Sequence[Message], most: int) -> str:

@@ -116,8 +116,8 @@ class ExecutorAgent(RunAgent):
 
     def view(self) -> list[Event]:
         run = self._engine.run
-        shown = add_changes(run.opened(), run.ticket, run.plan, run.state, run.record)
-        return [shown]
+        event = add_changes(run.opened(), run.ticket, run.plan, run.state, run.record)
+        return [event]
 
     def close(self) -> None:
         self._engine.close()
@@ -206,9 +206,9 @@ class ExecutorAgent(RunAgent):
         slug = self.ticket_slug
         text = f"All steps done. Review: `/diff {slug}`. Undo: `/undo {slug}`."
         text += f" Merge into your tree: `/land {slug}`." if self._own_tree else ""
-        return [Notice(text, kind=NoticeKind.AGENT_LEFT), *self._held()]
+        return [Notice(text, kind=NoticeKind.AGENT_LEFT), *self._lease_notices()]
 
-    def _held(self) -> list[Event]:
+    def _lease_notices(self) -> list[Event]:
         text = how_to_hand_back(self._engine.run.record.folder)
         return [Notice(text, kind=NoticeKind.LEASE)] if text else []
 
@@ -221,7 +221,7 @@ class ExecutorAgent(RunAgent):
         if line is None or text.endswith("?"):
             return None
         declaration = self.WORDS.get(line.typed)
-        if declaration is None or not _takes(declaration, line):
+        if declaration is None or not _accepts(declaration, line):
             return None
         number = self._engine.run.find_number(line.step) if line.step else None
         problem = self._find_problem(declaration, line, number)
@@ -431,7 +431,7 @@ class ExecutorAgent(RunAgent):
                 f"Left {self.ticket_slug}. Type {self._exec} to resume.",
                 kind=NoticeKind.AGENT_LEFT,
             ),
-            *self._held(),
+            *self._lease_notices(),
         )
 
     def doubt(self, text: str) -> str:
@@ -455,8 +455,8 @@ class ExecutorAgent(RunAgent):
             return _suggest_shell_command(text)
         if (slash := guess_slash_command(text, self.slash)) is not None:
             return f"Use `/{slash}` for that."
-        if near := self._slip_of(text):
-            return near
+        if slip := self._slip_of(text):
+            return slip
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if len(lines) > 1 and any(self.is_command(line) for line in lines):
             return "One of these lines is a command. Send the lines one by one."
@@ -614,7 +614,7 @@ class ExecutorAgent(RunAgent):
         return Notice(text, kind=NoticeKind.WHAT_NEXT)
 
 
-def _takes(declaration: AgentWord, line: RunLine) -> bool:
+def _accepts(declaration: AgentWord, line: RunLine) -> bool:
     if line.step and declaration.step is None:
         return False
     match declaration.names[0]:

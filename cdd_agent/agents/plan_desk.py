@@ -231,11 +231,11 @@ class PlanDesk(Struct, frozen=True):
     ) -> None:
         if present.plan is None:
             return
-        before = steps_by_label(present.plan)
-        after = steps_by_label(wanted)
+        current_steps = steps_by_label(present.plan)
+        proposed_steps = steps_by_label(wanted)
         changed = []
         for step in present.fixed.completed_steps(present.plan):
-            if before[step.label] != after.get(step.label):
+            if current_steps[step.label] != proposed_steps.get(step.label):
                 changed.append(step.label)
         if changed:
             raise BadInput(

@@ -149,15 +149,15 @@ class Planning(DocumentConversation[PlanningNotes]):
         """Return the proposal: a new plan, or changes of plan.md. Raises `BadInput`."""
         return self._proposed_after(None if self.notes.is_anew else self.notes.base)
 
-    def _proposed_after(self, former: str | None, summary: str = "") -> PlanProposed:
+    def _proposed_after(self, base_text: str | None, summary: str = "") -> PlanProposed:
         """Return the proposal as changes of a former text. None: the plan is new."""
         text = self.text()
         plan = self.desk.ticket.parse_plan(text)
         completed = self.desk.present().fixed.completed
         changes = None
-        if former is not None:
-            before = self.desk.ticket.parse_plan(former)
-            changes = compare_plans(before, plan, completed)
+        if base_text is not None:
+            base_plan = self.desk.ticket.parse_plan(base_text)
+            changes = compare_plans(base_plan, plan, completed)
         slug = self.desk.ticket.slug
         return PlanProposed.from_plan(slug, plan, text, completed, changes, summary)
 
@@ -356,12 +356,12 @@ class Planning(DocumentConversation[PlanningNotes]):
                 hint="Nothing was changed. Rephrase your request, or edit plan.md"
                 " by hand.",
             ) from refusal
-        before = self.text() if self.notes.proposal else ""
+        former_proposal = self.text() if self.notes.proposal else ""
         self._propose(proposal)
         if not (isinstance(reply, ChangeReply) and reply.changes):
             return self.shown()
-        former = before if self.notes.is_anew else self.notes.base
-        proposed = self._proposed_after(former, reply.changes.summary)
+        base = former_proposal if self.notes.is_anew else self.notes.base
+        proposed = self._proposed_after(base, reply.changes.summary)
         return self._with_problems(proposed)
 
     def open_questions(self) -> list[Event]:

@@ -66,9 +66,9 @@ class SocratesAgent(DocumentAgent):
         return self._spec.draft
 
     def view(self) -> list[Event]:
-        return [replace(self._shown(), in_full=True)]
+        return [replace(self._spec_event(), in_full=True)]
 
-    def _shown(self) -> SpecShown:
+    def _spec_event(self) -> SpecShown:
         return self._draft.shown(self.ticket_slug)
 
     # The beginning
@@ -76,13 +76,13 @@ class SocratesAgent(DocumentAgent):
     async def begin(self) -> None:
         """Report the spec, then the first questions, or the last ones again."""
         conversation = self._spec
-        shown = self._shown()
+        event = self._spec_event()
         self.report_ticket()
         if conversation.edits is not None:
             self._report_edits(conversation.edits)
-        self.emit(shown)
+        self.emit(event)
         if not conversation.is_new:
-            self._report_resumed(shown)
+            self._report_resumed(event)
         elif self._draft.spec.missing():
             await self._take_turn(BEGIN, is_answer=False)
         else:
@@ -98,10 +98,10 @@ class SocratesAgent(DocumentAgent):
         )
         self.emit(Notice(text, kind=NoticeKind.SPEC_INCOMPLETE))
 
-    def _report_resumed(self, shown: SpecShown) -> None:
+    def _report_resumed(self, event: SpecShown) -> None:
         text = "Resuming your saved conversation."
-        if shown.not_written:
-            changed = ", ".join(shown.not_written)
+        if event.not_written:
+            changed = ", ".join(event.not_written)
             text += f" Not written to {self._spec.shown_path} yet: {changed}."
         self.emit(Notice(text, kind=NoticeKind.RESUMED))
         last_answer = self._spec.last_answer
@@ -166,9 +166,9 @@ class SocratesAgent(DocumentAgent):
 
     def _hint_of_approve(self) -> str:
         spec = self._draft.spec
-        seen = SpecOnDisk(None, self._draft.file, is_written=True)
+        on_disk = SpecOnDisk(None, self._draft.file, is_written=True)
         is_shown = self._shown_loss is not None and self._shown_loss[1] == spec
-        if self._needs_to_see_loss(seen) and not is_shown:
+        if self._needs_to_see_loss(on_disk) and not is_shown:
             return f"Enter: show what would be removed from {self._spec.shown_path}"
         return f"Enter: write {self._spec.shown_path}"
 
@@ -180,23 +180,23 @@ class SocratesAgent(DocumentAgent):
     )
     async def _approve(self, *, anyway: bool = False) -> None:
         for _ in range(_TRIES_TO_WRITE):
-            seen = self._reread()
+            on_disk = self._reread()
             lacking = [*self._draft.spec.missing(), *self._draft.open_points]
             if lacking and not anyway:
                 self._refuse_incomplete(lacking)
                 return
             spec = self._draft.spec
-            needs_to_see = self._needs_to_see_loss(seen)
-            if needs_to_see and self._shown_loss != (seen.data, spec):
-                self._show_loss(seen, lacking)
+            needs_to_see = self._needs_to_see_loss(on_disk)
+            if needs_to_see and self._shown_loss != (on_disk.data, spec):
+                self._show_loss(on_disk, lacking)
                 return
             try:
-                was_changed = await self._spec.write(seen)
+                was_changed = await self._spec.write(on_disk)
             except SpecChanged:
                 continue
-            is_reworded = seen.is_written and bool(lost_words(seen.spec, spec))
+            is_reworded = on_disk.is_written and bool(lost_words(on_disk.spec, spec))
             if is_reworded and not needs_to_see:
-                self._tell_loss(f"Reworded in {self._spec.shown_path}:", seen)
+                self._tell_loss(f"Reworded in {self._spec.shown_path}:", on_disk)
             self._finish(was_changed=was_changed, is_complete=not lacking)
             return
         raise SpecChanged(
@@ -254,10 +254,10 @@ class SocratesAgent(DocumentAgent):
                 advice = "Type `drop 1` to drop it."
             self.report(Answer(self._list_questions()), Notice(advice))
             return
-        before = self._draft
+        former_draft = self._draft
         self._spec.drop_questions(numbers)
-        self._report_closed(before)
-        self.emit(self._shown())
+        self._report_closed(former_draft)
+        self.emit(self._spec_event())
 
     @word(
         "close",
@@ -304,21 +304,21 @@ class SocratesAgent(DocumentAgent):
         )
         self.emit(Notice(text, kind=NoticeKind.SPEC_CHANGED))
 
-    def _report_turn(self, before: Draft, problems: Sequence[str]) -> None:
+    def _report_turn(self, former_draft: Draft, problems: Sequence[str]) -> None:
         for problem in problems:
             text = (
                 f"The model's answer still has a problem after asking again: {problem}"
             )
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.REPLY_UNUSABLE))
-        self._report_closed(before)
+        self._report_closed(former_draft)
         spec = self._draft.spec
-        if lost_words(before.spec, spec):
+        if lost_words(former_draft.spec, spec):
             text = "This answer removed or reworded text of the spec:"
             self.report(
                 Notice(text, Tone.WARNING, kind=NoticeKind.WORDS_LOST),
-                Answer(spec_diff(before.spec, spec)),
+                Answer(spec_diff(former_draft.spec, spec)),
             )
-        self.emit(self._shown())
+        self.emit(self._spec_event())
 
     # The questions
 
@@ -327,9 +327,11 @@ class SocratesAgent(DocumentAgent):
         questions = enumerate(self._draft.questions, 1)
         return "\n".join(f"{number}. {question.text}" for number, question in questions)
 
-    def _report_closed(self, before: Draft) -> None:
+    def _report_closed(self, former_draft: Draft) -> None:
         still_open = self._draft.questions
-        closed = [each.text for each in before.questions if each not in still_open]
+        closed = [
+            each.text for each in former_draft.questions if each not in still_open
+        ]
         if closed:
             lines = "".join(f"\n- {text}" for text in closed)
             self.emit(Notice(f"No longer open:{lines}", Tone.QUIET))
@@ -338,9 +340,9 @@ class SocratesAgent(DocumentAgent):
 
     def _reread(self) -> SpecOnDisk:
         """Raise `BadInput`."""
-        seen, edits = self._spec.reread()
+        on_disk, edits = self._spec.reread()
         self._report_edits(edits)
-        return seen
+        return on_disk
 
     def _report_edits(self, edits: RebasedDraft) -> None:
         if not edits.edited and not edits.dropped:
@@ -369,28 +371,28 @@ class SocratesAgent(DocumentAgent):
             Notice(text, Tone.WARNING, kind=NoticeKind.SPEC_INCOMPLETE), Notice(advice)
         )
 
-    def _needs_to_see_loss(self, seen: SpecOnDisk) -> bool:
+    def _needs_to_see_loss(self, on_disk: SpecOnDisk) -> bool:
         """True if spec.yaml would lose text that the user must see before `approve`
         writes. A reworded title or priority was shown after the reply.
         """
-        if not seen.is_written:
+        if not on_disk.is_written:
             return False
-        lost = lost_words(seen.spec, self._draft.spec)
+        lost = lost_words(on_disk.spec, self._draft.spec)
         return any(words.field not in ONE_LINE_FIELDS for words in lost)
 
-    def _show_loss(self, seen: SpecOnDisk, lacking: Sequence[str]) -> None:
-        self._shown_loss = (seen.data, self._draft.spec)
+    def _show_loss(self, on_disk: SpecOnDisk, lacking: Sequence[str]) -> None:
+        self._shown_loss = (on_disk.data, self._draft.spec)
         path = self._spec.shown_path
         command = "approve anyway" if lacking else "approve"
         self._tell_loss(
-            f"Not written yet. This would remove or reword text of {path}:", seen
+            f"Not written yet. This would remove or reword text of {path}:", on_disk
         )
         self.emit(Notice(f"Type `{command}` again to write this, or say what to keep."))
 
-    def _tell_loss(self, text: str, seen: SpecOnDisk) -> None:
+    def _tell_loss(self, text: str, on_disk: SpecOnDisk) -> None:
         self.report(
             Notice(text, Tone.WARNING, kind=NoticeKind.WORDS_LOST),
-            Answer(spec_diff(seen.spec, self._draft.spec)),
+            Answer(spec_diff(on_disk.spec, self._draft.spec)),
         )
 
     def _finish(self, *, was_changed: bool, is_complete: bool) -> None:
@@ -399,7 +401,9 @@ class SocratesAgent(DocumentAgent):
         text = f"Wrote {path}." if was_changed else f"{path} is already up to date."
         tone = Tone.GOOD if is_complete else Tone.WARNING
         text = f"{text} {self._describe_next_step()}"
-        self.report(self._shown(), Notice(text, tone, kind=NoticeKind.SPEC_WRITTEN))
+        self.report(
+            self._spec_event(), Notice(text, tone, kind=NoticeKind.SPEC_WRITTEN)
+        )
 
     def _describe_next_step(self) -> str:
         missing = self._draft.spec.missing()
@@ -415,8 +419,8 @@ class SocratesAgent(DocumentAgent):
         return f"{points} still open (`/status {slug}` lists them). {plan}"
 
 
-def _describe_unanswered(said: Sequence[str]) -> str:
-    lines = [line for line in said if line not in ADDED_LINES]
+def _describe_unanswered(messages: Sequence[str]) -> str:
+    lines = [line for line in messages if line not in ADDED_LINES]
     if not lines:
         return "The last reply was interrupted. Press Enter to ask again."
     quote = " ".join(without_files(lines[-1]).split())

@@ -119,14 +119,14 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         spec or an unusable model, and if another process works on the ticket.
         """
         spec_file = SpecFile(ticket)
-        seen = spec_file.read()
+        on_disk = spec_file.read()
         record = RunRecord.of_ticket(ticket, redactor)
         file = AgentFile.open(record, NAME, read_spec_notes, start_over=start_over)
         try:
             opened = cls(
                 file=file,
                 spec_file=spec_file,
-                seen=seen,
+                seen=on_disk,
                 events=RedactedEvents(redactor, emit),
                 tickets=tickets,
                 code=code,
@@ -173,16 +173,16 @@ class SpecConversation(DocumentConversation[SpecNotes]):
 
     def reread(self) -> tuple[SpecOnDisk, RebasedDraft]:
         """Read spec.yaml, and take over the user's edits. Raises `BadInput`."""
-        seen = self._spec_file.read()
-        return seen, self._rebase(seen)
+        on_disk = self._spec_file.read()
+        return on_disk, self._rebase(on_disk)
 
-    def _rebase(self, seen: SpecOnDisk) -> RebasedDraft:
+    def _rebase(self, on_disk: SpecOnDisk) -> RebasedDraft:
         """Rebase the draft on the current file. Ignore a missing or empty file: another
         branch may be checked out, or an editor may be writing.
         """
-        if not seen.is_written:
+        if not on_disk.is_written:
             return RebasedDraft(self.draft)
-        rebased = self.draft.rebase(seen.spec)
+        rebased = self.draft.rebase(on_disk.spec)
         self.draft = rebased.draft
         return rebased
 
@@ -190,15 +190,15 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         self.draft = self.draft.drop(tuple(numbers))
         self.save()
 
-    async def write(self, seen: SpecOnDisk) -> bool:
+    async def write(self, on_disk: SpecOnDisk) -> bool:
         """Write the draft to spec.yaml. False if the file is already equal. Raises
         `SpecChanged` if the file has changed since `seen`.
         """
         spec = self.draft.spec
         was_changed = await to_its_end(
-            partial(self._spec_file.write, seen, spec), name="spec"
+            partial(self._spec_file.write, on_disk, spec), name="spec"
         )
-        self._rebase(replace(seen, spec=spec, is_written=True))
+        self._rebase(replace(on_disk, spec=spec, is_written=True))
         self.save()
         return was_changed
 
@@ -216,18 +216,20 @@ class SpecConversation(DocumentConversation[SpecNotes]):
         if line is not None:
             sent = await self.attach_files(line, self._dialogue.model)
             self._add_line(sent.text, sent.pictures)
-        before = self.draft
+        former_draft = self.draft
         messages = TurnMessages(self.history, self.under_way, self.user_messages)
         prompt = make_prompt(
-            self._spec_file.ticket, surroundings, before, messages, self._dialogue
+            self._spec_file.ticket, surroundings, former_draft, messages, self._dialogue
         )
         self._report_rules(surroundings.rules.notes)
         answer = await self._request_proposal(prompt, is_answer=is_answer)
-        draft = before.with_proposal(answer.value, self.redactor, is_answer=is_answer)
+        draft = former_draft.with_proposal(
+            answer.value, self.redactor, is_answer=is_answer
+        )
         unasked = list_unasked(answer.text, answer.value.questions)
         self._conclude(draft, unasked)
         return SpecTurn(
-            before=before,
+            before=former_draft,
             unasked=unasked,
             problems=answer.problems,
             approves=answer.value.approved and is_answer,

@@ -276,9 +276,9 @@ class Draft(Struct, frozen=True):
     def _problems_of_questions(
         self, proposal: Proposal, after: "Draft", *, is_answer: bool
     ) -> Iterator[str]:
-        asked = {f"q{number}" for number in range(1, self.last_question + 1)}
+        known_ids = {f"q{number}" for number in range(1, self.last_question + 1)}
         for answered in proposal.answered:
-            if answered.strip() not in asked:
+            if answered.strip() not in known_ids:
                 yield f"`answered`: there is no question with the id `{answered}`."
         if proposal.answered and not is_answer:
             yield "`answered` names questions, but the person has said nothing."
@@ -305,10 +305,10 @@ class Draft(Struct, frozen=True):
         spec = self.spec
         return SpecShown(
             ticket_slug=slug,
-            title=_written(spec.title),
+            title=_without_placeholder(spec.title),
             type=spec.type.value,
             priority=spec.priority,
-            description=_written(spec.description),
+            description=_without_placeholder(spec.description),
             criteria=tuple(
                 CriterionView(item.line.text, item.check) for item in self.real_criteria
             ),
@@ -316,7 +316,7 @@ class Draft(Struct, frozen=True):
                 (area, tuple(items))
                 for area, items in spec.implementation_scope.items()
             ),
-            technical_notes=_written(spec.technical_notes),
+            technical_notes=_without_placeholder(spec.technical_notes),
             missing=tuple(spec.missing()),
             open_questions=tuple(
                 QuestionView(number, each.text)
@@ -389,5 +389,5 @@ def plain_words(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold())) or text.strip()
 
 
-def _written(text: str) -> str:
+def _without_placeholder(text: str) -> str:
     return "" if is_placeholder(text) else text

@@ -97,8 +97,8 @@ class ItemList(Struct, frozen=True):
         if item is None:
             return self._with_new(change, clean)
         if change.remove:
-            return self._without(item) if change.id else self
-        return self._with(_changed(item, change, clean))
+            return self._without_item(item) if change.id else self
+        return self._with_item(_changed_item(item, change, clean))
 
     def problems(self, change: ItemChange, clean: Clean) -> Iterator[str]:
         """Yield the problems of a change, for the model."""
@@ -136,7 +136,7 @@ class ItemList(Struct, frozen=True):
 
     def _with_new(self, change: ItemChange, clean: Clean) -> "ItemList":
         text = clean(change.text)
-        if change.remove or is_placeholder(text) or self._was_given(change.id):
+        if change.remove or is_placeholder(text) or self._was_issued(change.id):
             return self
         line = SpecLine(text, clean(change.area) or self.default_area)
         number = self.last_number + 1
@@ -148,17 +148,17 @@ class ItemList(Struct, frozen=True):
         items = (*self.items[:place], item, *self.items[place:])
         return replace(self, items=items, last_number=number)
 
-    def _was_given(self, key: str) -> bool:
+    def _was_issued(self, key: str) -> bool:
         number = key.strip().removeprefix(self.prefix)
         return number.isdecimal() and int(number) <= self.last_number
 
-    def _with(self, changed: Item) -> "ItemList":
+    def _with_item(self, changed: Item) -> "ItemList":
         items = [changed if item.id == changed.id else item for item in self.items]
         return replace(self, items=tuple(items))
 
-    def _without(self, removed: Item) -> "ItemList":
+    def _without_item(self, removed: Item) -> "ItemList":
         if removed.written is not None:
-            return self._with(replace(removed, is_removed=True))
+            return self._with_item(replace(removed, is_removed=True))
         items = [item for item in self.items if item.id != removed.id]
         return replace(self, items=tuple(items))
 
@@ -227,20 +227,20 @@ class ItemList(Struct, frozen=True):
 
     def _in_order(self, items: Sequence[Item]) -> tuple[Item, ...]:
         present = {item.id for item in items}
-        behind = defaultdict[str, list[Item]](list)
+        followers = defaultdict[str, list[Item]](list)
         last = ""
         for item in self.items:
             if item.id in present:
                 last = item.id
             elif item.written is None:
-                behind[last].append(item)
+                followers[last].append(item)
         ordered: list[Item] = []
         for item in items:
-            ordered += [item, *behind[item.id]]
-        return (*ordered, *behind[""])
+            ordered += [item, *followers[item.id]]
+        return (*ordered, *followers[""])
 
 
-def _changed(item: Item, change: ItemChange, clean: Clean) -> Item:
+def _changed_item(item: Item, change: ItemChange, clean: Clean) -> Item:
     text = clean(change.text)
     area = clean(change.area)
     line = item.line

@@ -26,7 +26,9 @@ def lost_words(before: TicketSpec, after: TicketSpec) -> tuple[SpecWords, ...]:
     `[see the design]` counts if its field has other text.
     """
     lost = Counter(_words(before)) - Counter(_words(after))
-    written = {each.field for each in _words(before) if not is_placeholder(each.text)}
+    written_fields = {
+        each.field for each in _words(before) if not is_placeholder(each.text)
+    }
     areas = [area for area, items in after.implementation_scope.items() if items]
     real = []
     for words in lost.elements():
@@ -34,7 +36,7 @@ def lost_words(before: TicketSpec, after: TicketSpec) -> tuple[SpecWords, ...]:
         if words.field == "implementation_scope" and is_filled:
             continue
         is_template = is_placeholder(words.text) and (
-            words.field not in written or "<" in words.text
+            words.field not in written_fields or "<" in words.text
         )
         if not is_template:
             real.append(words)

@@ -96,9 +96,9 @@ class StepEditing(Struct, frozen=True):
                     hint=hint,
                     refusal=Refusal.PLAN_CHANGED,
                 )
-            after = replace_step_section(present.text, self.number, text)
-            warnings = self._compiled(present, after)
-            self.desk.put(after, present, lock)
+            new_text = replace_step_section(present.text, self.number, text)
+            warnings = self._compiled(present, new_text)
+            self.desk.put(new_text, present, lock)
         self.discard()
         return warnings
 
@@ -145,11 +145,11 @@ class StepEditing(Struct, frozen=True):
             )
         return step_section(present.text, self.number)
 
-    def _compiled(self, present: Present, after: str) -> tuple[Problem, ...]:
+    def _compiled(self, present: Present, new_text: str) -> tuple[Problem, ...]:
         """Compile the new plan. Raises `BadInput` for errors that the plan did not have
         before.
         """
-        plan = self.desk.ticket.parse_plan(after)
+        plan = self.desk.ticket.parse_plan(new_text)
         spec = self.desk.ticket.read_spec()
         assert present.plan is not None
         known_problems = set(map(_key, self.desk.problems(present.plan, spec, present)))

@@ -119,14 +119,14 @@ class AgentFile(Struct, Generic[Form]):
     def close(self) -> None:
         self.lock.release()
 
-    def _read(self, read: Callable[[bytes], Form], *, start_over: bool) -> None:
+    def _read(self, parse: Callable[[bytes], Form], *, start_over: bool) -> None:
         data = read_bytes(self._path)
         if data is None:
             return
         why = ""
         if not start_over:
             try:
-                self.saved = read(data)
+                self.saved = parse(data)
                 return
             except ValueError as error:
                 why = str(error)
@@ -310,10 +310,10 @@ def _find_continued(file: Path) -> Iterator[str]:
     while name and name not in visited:
         yield name
         visited.add(name)
-        name = _read_goes_on(file.with_name(f"{name}.jsonl"))
+        name = _read_successor(file.with_name(f"{name}.jsonl"))
 
 
-def _read_goes_on(file: Path) -> str:
+def _read_successor(file: Path) -> str:
     try:
         for line in read_lines(file, _LONGEST_LINE):
             record = _parse_record(line)

@@ -178,7 +178,7 @@ def _expect_unchanged(root: Path, change: FileChange) -> None:
 
 def build_changed_refusal(path: PurePosixPath) -> ReplyRefused:
     return ReplyRefused(
-        f"{path} was changed by someone else in the meantime.",
+        f"{path} was changed by someone else after it was read.",
         fault=ReplyFault.CHANGED_SINCE,
         path=str(path),
         unseen=frozenset({str(path)}),

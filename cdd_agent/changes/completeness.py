@@ -102,8 +102,7 @@ def refuse_shrunk(
         raise ReplyRefused(
             f"{path} has {old} lines and would have {new}: a whole file is never"
             " shortened by more than half.",
-            hint=f"Send all of its lines, or take out with {parts.name} what is to be"
-            " removed.",
+            hint=f"Send all of its lines, or remove some with {parts.name}.",
             fault=ReplyFault.INCOMPLETE,
         )
 

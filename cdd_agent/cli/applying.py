@@ -46,8 +46,6 @@ _NONE = ChangeSet(())
 
 
 class Outcome(Struct, frozen=True):
-    """The changes of a reply, or why there are none."""
-
     changes: ChangeSet = _NONE
     failed: tuple[EditProblem, ...] = ()
     explanation: str = ""
@@ -100,7 +98,7 @@ def apply_reply(
     All rules of a step apply, except that the model need not have seen the files.
     """
     reply = Reply(())
-    text = _read(source)
+    text = _read_reply(source)
     try:
         reply = parse_reply(text, ProjectNames.collect(project.root))
         changes = change_set(
@@ -108,7 +106,7 @@ def apply_reply(
         )
         outcome = Outcome(changes, (), reply.explanation, reply.blocks)
     except ReplyRefused as refusal:
-        outcome = _failed(reply, refusal.problems, refusal.blocks)
+        outcome = _failed_outcome(reply, refusal.problems, refusal.blocks)
     if outcome.changes.changes and not dry_run:
         notices: list[str] = []
         try:
@@ -117,7 +115,7 @@ def apply_reply(
                 outcome.changes.apply(project.root)
             outcome = replace(outcome, notices=tuple(notices))
         except CddError as error:
-            outcome = _failed(reply, (EditProblem("", error.in_a_line),))
+            outcome = _failed_outcome(reply, (EditProblem("", error.in_a_line),))
     if as_json:
         print_json(outcome.to_json())
     elif dry_run:
@@ -130,7 +128,7 @@ def apply_reply(
     return ExitCode.FAILED if outcome.failed else ExitCode.DONE
 
 
-def _failed(
+def _failed_outcome(
     reply: Reply,
     problems: tuple[EditProblem, ...],
     blocks: tuple[ReplyBlock, ...] = (),
@@ -149,8 +147,6 @@ def _failed(
 def _recording(
     project: Project, source: str, changes: ChangeSet, notices: list[str]
 ) -> Iterator[None]:
-    """Record the changes. Raises `BadInput` if that fails."""
-
     def keep(event: Event) -> None:
         assert isinstance(event, Notice)
         notices.append(event.text)
@@ -202,7 +198,7 @@ def _lines(data: bytes | None) -> list[bytes]:
     return re.findall(rb"[^\n]*\n|[^\n]+", data or b"")
 
 
-def _read(source: str) -> str:
+def _read_reply(source: str) -> str:
     if source == "-":
         data: bytes | None = sys.stdin.buffer.read(_LARGEST + 1)
     else:

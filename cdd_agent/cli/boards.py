@@ -115,7 +115,7 @@ class LiveBoard(BoardLines):
         self._board: Board | None = None
         self._table = Live(
             console=self._console,
-            get_renderable=self._drawn,
+            get_renderable=self._draw,
             refresh_per_second=_EACH_SECOND,
             transient=True,
             redirect_stdout=False,
@@ -137,7 +137,7 @@ class LiveBoard(BoardLines):
         self._table.stop()
         super().close()
 
-    def _drawn(self) -> RenderableType:
+    def _draw(self) -> RenderableType:
         width, height = self._console.size
         lines = (
             table(self._board, time.time(), width - 1, height - 1, self.limit)

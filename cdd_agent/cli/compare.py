@@ -86,9 +86,9 @@ def _make_jobs(
     jobs, base = list[TicketJob](), None
     for model in dict.fromkeys(models):
         job = TicketJob(ticket.slug, f"compare-{name_of(model)}", model)
-        made = load_own_tree(folder_of(project.root, job.name))
-        if made is not None:
-            base = base or made.base
+        existing = load_own_tree(folder_of(project.root, job.name))
+        if existing is not None:
+            base = base or existing.base
         jobs.append(job)
     base = base or waited_for(own_tree(project).trees.commit_of("HEAD"))
     return [replace(job, base=base) for job in jobs]
@@ -104,7 +104,6 @@ def name_of(model: str) -> str:
 
 
 def _write_diffs(project: Project, folder: Path, board: Board) -> dict[str, Path]:
-    """Write the commits of each run to a diff file, and return the files."""
     trees, files = own_tree(project).trees, dict[str, Path]()
 
     async def write(name: str, job: TicketJob) -> None:

@@ -35,7 +35,7 @@ def context(
         if is_words(project.root, name):
             words.append(name)
         else:
-            files.append(_from_here(project.root, name))
+            files.append(_relative_to_project(project.root, name))
     if tokens is not None and not words:
         raise BadInput("--tokens needs words that the code is about", hint=_EXAMPLE)
     if tokens is not None and tokens < 1:
@@ -64,7 +64,7 @@ def _find_code(
     return asyncio.run(search_in_thread(find, print_notice, _READING))
 
 
-def _from_here(root: Path, typed: str) -> str:
+def _relative_to_project(root: Path, typed: str) -> str:
     """Return a path relative to the project, if it exists in the current folder;
     otherwise unchanged.
     """

@@ -137,7 +137,6 @@ class Driver:
             return await asyncio.wrap_future(question.answer)
 
     def decide_about_trust(self, asked: TrustQuestion) -> TrustAnswer | AcceptThese:
-        """Ask about settings that need trust. There is no event loop yet."""
         with self.asking(
             QuestionKind.TRUST,
             "\n".join(in_lines(asked)),
@@ -215,11 +214,8 @@ def _lines(file: int) -> Iterator[bytes]:
 
 
 class DriverAnswers(Struct, frozen=True):
-    """The `Frontend` of a driven run."""
-
     driver: Driver
     redactor: Redactor
-    """Removes secrets from questions."""
 
     async def approve(self, proposal: Proposal) -> Choice:
         # Only the shell proposes an undo.

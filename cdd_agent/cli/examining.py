@@ -93,7 +93,6 @@ class _Report:
         )
 
     def add(self, good: bool | None, name: str, text: str) -> None:
-        """Print a `Finding`."""
         glyph, style = _SIGNS[good]
         line = Text.assemble((f"{glyph} ", style), (f"{name:<8} ", "bold"), text)
         self.console.print(line)
@@ -240,7 +239,7 @@ def _report_models(report: _Report, project: Project, ports: Mapping[str, int]) 
 
 
 def _report_server(report: _Report, server: LocalServer) -> None:
-    text = f"{server.name} at {server.api_base}: {_listed(server.models)}"
+    text = f"{server.name} at {server.api_base}: {_list_models(server.models)}"
     report.add(bool(server.models) or None, "server", text)
     if server.models:
         first = OfferedModel(server.models[0], server.name, server.api_base)
@@ -352,7 +351,7 @@ def _asking(config: Config, root: Path) -> Finding:
         is_script = model.startswith(("script:", "replay:"))
         if is_script or (endpoint is None and added_adapter(config)):
             make_model(config, root, watched=False)
-            return True, _asked(config)
+            return True, _describe_model(config)
         if endpoint is None:
             expect_provider(model, config.api_base)
     except BadInput as error:
@@ -366,7 +365,7 @@ def _asking(config: Config, root: Path) -> Finding:
     # A server that needs a key is only asked for replies.
     api_base = None if endpoint.needs_key else endpoint.compatible_base
     if not api_base:
-        return True, _asked(config)
+        return True, _describe_model(config)
     return _asking_server(config, endpoint, api_base)
 
 
@@ -377,7 +376,7 @@ def _asking_through_litellm(config: Config) -> Finding:
     missing = missing_keys(config.model)
     if missing:
         return False, _describe_missing_keys(config, missing)
-    return True, _asked(config)
+    return True, _describe_model(config)
 
 
 def _describe_missing_keys(config: Config, keys: Sequence[str]) -> str:
@@ -389,16 +388,22 @@ def _asking_server(config: Config, endpoint: Endpoint | None, api_base: str) -> 
     try:
         models = asyncio.run(models_at(api_base, key, SERVER_TIMEOUT))
     except NoModelList as error:
-        text = f"{_asked(config)}; could not check whether it has the model: {error}"
+        text = (
+            f"{_describe_model(config)}; could not check whether it has the model:"
+            f" {error}"
+        )
         if error.is_refusal and endpoint is not None:
             text = f"{text}. {endpoint.key_hint}"
         return None, text
     except ModelError as error:
         return False, f"{config.model}: {error.in_a_line}"
     if endpoint and not {endpoint.model, f"{endpoint.model}:latest"} & set(models):
-        text = f"{_asked(config)}; the model is not in its list: {_listed(models)}"
+        text = (
+            f"{_describe_model(config)}; the model is not in its list:"
+            f" {_list_models(models)}"
+        )
         return None, text
-    return True, _asked(config)
+    return True, _describe_model(config)
 
 
 def _network_problem(endpoint: Endpoint) -> str:
@@ -425,7 +430,7 @@ def _network_notes(endpoint: Endpoint) -> list[str]:
     return notes
 
 
-def _listed(models: tuple[str, ...]) -> str:
+def _list_models(models: tuple[str, ...]) -> str:
     if not models:
         return "it has no model yet"
     text = ", ".join(models[:_SHOWN_MODELS])
@@ -433,7 +438,7 @@ def _listed(models: tuple[str, ...]) -> str:
     return f"{text}, and {more} more" if more > 0 else text
 
 
-def _asked(config: Config) -> str:
+def _describe_model(config: Config) -> str:
     assert config.model is not None
     if config.model.startswith(("script:", "replay:")):
         return config.model

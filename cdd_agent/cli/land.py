@@ -50,13 +50,13 @@ def in_own_tree(
     name = replace(order, ticket=ticket.slug).job.name
     if load_own_tree(folder_of(project.root, name)) is None:
         ticket.read_plan()  # without a plan, no tree is made
-    made = list[OwnTree]()
+    own_trees = list[OwnTree]()
 
     async def work() -> None:
         own_tree = await open_own_tree(project, ticket, name)
         # This process serves only the run.
         os.environ.update(await own_tree.prepare(output.emit, order.base))
-        made.append(own_tree)
+        own_trees.append(own_tree)
 
     output.carry_out(work())
     # Paths in the settings are relative to the user's root, not the run's.
@@ -67,4 +67,4 @@ def in_own_tree(
             settings["model"] = f"{kind}{project.root / path}"
     if project.config.record:
         settings["record"] = str(project.root / project.config.record)
-    return in_tree(project, made[0].root, commit="step", **settings), ticket.slug
+    return in_tree(project, own_trees[0].root, commit="step", **settings), ticket.slug

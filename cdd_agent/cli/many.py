@@ -108,7 +108,6 @@ class Fleet(Struct):
 
     project: Project
     tree: OwnTree
-    """Common to all trees."""
     folder: Path
     jobs: Mapping[TicketJob, Ticket]
     many: ManyOrders
@@ -193,8 +192,8 @@ class Fleet(Struct):
         warns.
         """
         root = self.project.root
-        made = [load_own_tree(folder_of(root, job.name)) for job in self.jobs]
-        if self.many.as_json or None not in made:
+        trees = [load_own_tree(folder_of(root, job.name)) for job in self.jobs]
+        if self.many.as_json or None not in trees:
             return
         if await self.tree.trees.changed(self.tree.trees.top, untracked=False):
             text = (

@@ -19,7 +19,6 @@ from cdd_agent.tickets.store import Ticket, TicketStore
 class ExecOptions(Struct, frozen=True, kw_only=True):
     slugs: list[str]
     selection: Literal["planned"] | None
-    """The value of `--all`."""
     jobs: int | None
     cluster: str | None
     stop_on_failure: bool
@@ -41,10 +40,8 @@ class ManyOrders(Struct, frozen=True):
     each: RunOrder
     """The order for each run, without its ticket."""
     at_once: int | None = None
-    """The number of parallel runs."""
     stops_on_failure: bool = False
     cluster: str | None = None
-    """The scheduler of a cluster."""
     is_comparison: bool = False
     """True if failed runs are not tried again."""
     as_json: bool = False

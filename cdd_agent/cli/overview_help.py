@@ -60,7 +60,6 @@ def help_width() -> int:
 
 
 def command_notes(front: TerminalFront) -> str:
-    """Return the examples, notes and exit codes of a command."""
     width = help_width()
     examples = dedent(front.examples).strip()
     parts = ["examples:\n" + indent(examples, "  ")]

@@ -20,8 +20,6 @@ _READY = b"__GANGLION__\n"
 
 
 class PageSize(Struct, frozen=True):
-    """Columns and rows of a page's terminal."""
-
     width: int
     height: int
 
@@ -66,7 +64,6 @@ class PageShell:
             self._ending = loop.call_later(RELOAD_TIME, self._quit_soon)
 
     async def end(self) -> None:
-        """Ask the shell to end, and wait for its clean-up."""
         self._keep()
         if self._process is not None:
             await self._quit()
@@ -107,7 +104,6 @@ class PageShell:
         await self._send("M", _as_json(type="quit"))
 
     async def _send(self, kind: str, payload: bytes) -> None:
-        """Send a packet to the process, unless it has ended."""
         assert self._process is not None
         assert self._process.stdin is not None
         size = len(payload).to_bytes(4, "big")

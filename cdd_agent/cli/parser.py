@@ -120,7 +120,7 @@ def parse_arguments(arguments: Sequence[str]) -> ParsedCommand:
     subparsers = parser.add_subparsers(metavar="COMMAND", parser_class=_CommandParser)
     for command in terminal_commands().values():
         _add_command(subparsers.add_parser, command)
-    return _read(vars(parser.parse_args(arguments)))
+    return _make_parsed(vars(parser.parse_args(arguments)))
 
 
 def _add_command(add_parser: Callable[..., ArgumentParser], command: Command) -> None:
@@ -187,7 +187,7 @@ _READERS: Mapping[ValueKind, Callable[[str], object]] = {
 """Other kinds of values are text."""
 
 
-def _read(typed: dict[str, Any]) -> ParsedCommand:
+def _make_parsed(typed: dict[str, Any]) -> ParsedCommand:
     command: Command | None = typed.pop("command")
     resume = typed.pop("resume")
     common = {key: typed.pop(key) for key in Invocation._fields if key in typed}
@@ -201,7 +201,7 @@ def _read(typed: dict[str, Any]) -> ParsedCommand:
         address = _OPEN_SHELL_WITH
         values = {"line": _slash_line(command, typed)}
     elif not front.run:
-        arguments, flags = _split(command, typed)
+        arguments, flags = _split_values(command, typed)
         address = _PRINT_EVENTS
         values = {
             "address": command.events,
@@ -212,7 +212,7 @@ def _read(typed: dict[str, Any]) -> ParsedCommand:
     return ParsedCommand(address, invocation, values, front.interrupted)
 
 
-def _split(
+def _split_values(
     command: Command, typed: Mapping[str, Any]
 ) -> tuple[list[str], dict[str, bool | str]]:
     """Return the values as for a slash command: arguments in order, and flags by
@@ -239,7 +239,7 @@ def _is_optional_ticket(parameter: Parameter) -> bool:
 
 
 def _slash_line(command: Command, typed: Mapping[str, Any]) -> str:
-    arguments, flags = _split(command, typed)
+    arguments, flags = _split_values(command, typed)
     words = [f"/{command.name}", *map(shlex.quote, arguments)]
     for name, flag in command.flags.items():
         if flags.get(flag.value_key):

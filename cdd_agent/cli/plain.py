@@ -170,7 +170,7 @@ class PlainShell:
             failure: ExitCode | None = ExitCode.FAILED
             with self._outliving_faults():
                 self._turn = asyncio.create_task(carry_out(session, meaning))
-                failure = await self._ended(self._turn)
+                failure = await self._await_turn(self._turn)
             self._turn = None
             if failure is None:
                 continue
@@ -221,7 +221,7 @@ class PlainShell:
         if error.remedy:
             self.emit(Notice(error.remedy))
 
-    async def _ended(self, turn: asyncio.Task[None]) -> ExitCode | None:
+    async def _await_turn(self, turn: asyncio.Task[None]) -> ExitCode | None:
         try:
             await turn
         except CddError as error:
@@ -338,16 +338,16 @@ class PlainShell:
             self._prompt()
 
     def _take(self, line: str, at: float) -> None:
-        asked, is_in_time = self._asked, at - self._asked_at >= REST
-        if asked is None or not is_in_time or not self._holds:
+        question, is_in_time = self._asked, at - self._asked_at >= REST
+        if question is None or not is_in_time or not self._holds:
             self._may_read.set()
         if self._turn is not None and self._leaves_by(line):
             self._leaves = True
             self._turn.cancel()
             return
-        if asked is not None and not asked.done():
+        if question is not None and not question.done():
             if is_in_time:
-                asked.set_result(line)
+                question.set_result(line)
             elif line.strip():
                 self._printer.say(
                     "Ignored as an answer, because you typed it before the question"
@@ -421,12 +421,12 @@ class PlainShell:
             self._printer.say("\n(Paste discarded.)")
             self._prompt()
             return
-        now = self._now()
-        if now - self._interrupted_at < _TWICE:
+        pressed_at = self._now()
+        if pressed_at - self._interrupted_at < _TWICE:
             self._leaves = True
             self._has_come.set()
         else:
-            self._interrupted_at = now
+            self._interrupted_at = pressed_at
             self._printer.say("\nPress Ctrl+C again to quit.")
             self._prompt()
 

@@ -45,7 +45,6 @@ class _Making(NamedTuple):
     yes: bool
     """Write the plan even if it has errors."""
     regenerate: bool
-    """Replace the existing plan."""
     basic: bool
     """Make the plan without a model."""
 

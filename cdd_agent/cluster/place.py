@@ -97,7 +97,7 @@ class ClusterPlace(Struct):
     _checked_workers: set[str] = field(default_factory=set)
     """Workers whose version is known."""
     _has_warned: bool = False
-    """True once the user has been told that the cluster has no worker."""
+    """True after the warning that the cluster has no worker."""
     _answer_queues: dict[str, dict[str, Queue]] = field(default_factory=dict)
     """The workers' queues, by the name of the run."""
     _answering: set[asyncio.Task[None]] = field(default_factory=set)

@@ -15,8 +15,8 @@ async def choose_approval(
     """
     limits = describe_limits(session.project.config.commands)
     if not typed and not save:
-        now = session.approval.value
-        session.emit(Notice(f"The approval mode is `{now}`: {MEANINGS[now]}"))
+        current = session.approval.value
+        session.emit(Notice(f"The approval mode is `{current}`: {MEANINGS[current]}"))
         session.emit(Notice(limits))
         return
     value = next((mode for mode in MODES if mode == typed.lower()), None)

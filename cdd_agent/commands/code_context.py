@@ -30,8 +30,6 @@ _MOST_NEXT = 10
 
 
 class FoundCode(Struct, frozen=True):
-    """The code for some words, as a model would see it."""
-
     query: str
     most: int
     """In tokens."""
@@ -63,9 +61,6 @@ class FoundCode(Struct, frozen=True):
         }
 
     def as_text(self) -> str:
-        """Return Markdown: the files with reasons, then their code as a model sees
-        it.
-        """
         if not self.ranked:
             return "No code in the project matches these words.\n"
         reasons = {file.path: "; ".join(file.reasons) for file in self.ranked}

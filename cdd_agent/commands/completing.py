@@ -65,10 +65,10 @@ def _complete_name(typed: str) -> list[Completion]:
 
 
 def _complete_flag(command: Command, stem: str, typed: str) -> list[Completion]:
-    given = stem.split()
+    used_words = stem.split()
     offers = []
     for name, flag in command.flags.items():
-        if name.startswith(typed) and name != typed and name not in given:
+        if name.startswith(typed) and name != typed and name not in used_words:
             offers.append(Completion(f"{stem} {name}", name, flag.note))
     return offers
 
@@ -79,14 +79,14 @@ def _complete_word(
     """Complete the last argument with the words of parameters. Each parameter is given
     once, in any order.
     """
-    given = [word for word in stem.split()[1:] if not word.startswith("--")]
+    used_words = [word for word in stem.split()[1:] if not word.startswith("--")]
     remaining = []
     for parameter in parameters:
         words = _load_words(parameter)
-        if not set(words) & set(given):
+        if not set(words) & set(used_words):
             remaining.append((parameter, words))
     # A given word belongs to no parameter, or two belong to the same.
-    if len(remaining) != len(parameters) - len(given):
+    if len(remaining) != len(parameters) - len(used_words):
         return []
     return [
         Completion(f"{stem} {word}", word, parameter.value_name.lower())
@@ -106,16 +106,16 @@ def _complete_value(
     session: Session, command: Command, line: str, ask_again: Callable[[], None]
 ) -> list[Completion]:
     stem, _, typed = line.rpartition(" ")
-    given = stem.split()[1:]
+    used_words = stem.split()[1:]
     kinds = {each.kind for each in command.arguments}
     if ValueKind.PIN in kinds:
         session.files.freshen(ask_again)
         return complete_choice(session.files, line)
     if ValueKind.MODEL in kinds and (
-        not given or (len(given) == 1 and given[0] in ROLES)
+        not used_words or (len(used_words) == 1 and used_words[0] in ROLES)
     ):
         return _complete_model(session, f"{stem} ", typed)
-    if given:
+    if used_words:
         return []
     if ValueKind.SESSION in kinds:
         offers = _complete_ticket(session, f"{stem} ", typed)

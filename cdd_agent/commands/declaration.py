@@ -29,8 +29,6 @@ class Group(StrEnum):
 
 
 class Front(Enum):
-    """The place where a command is typed."""
-
     SHELL = "shell"
     TERMINAL = "terminal"
 
@@ -113,12 +111,10 @@ class Parameter(NamedTuple):
 
     @property
     def value_name(self) -> str:
-        """The word for the value in usage lines."""
         return self.metavar or self.value_key.upper()
 
     @property
     def in_usage(self) -> str:
-        """The parameter in the usage line of the shell."""
         if self.is_switch:
             return f"[{self.name}]"
         if self.is_flag:
@@ -156,7 +152,6 @@ class TerminalFront(NamedTuple):
     exit_codes: tuple[tuple[int, str], ...] = ()
     """Exit codes with a meaning specific to this command."""
     exclusive: tuple[str, ...] = ()
-    """Mutually exclusive flags."""
     usage: str | None = None
     """Replaces the usage line of `argparse`."""
     interrupted: str = INTERRUPTED
@@ -186,13 +181,11 @@ class Command(NamedTuple):
 
     @property
     def flags(self) -> dict[str, Parameter]:
-        """The flags of the slash command, by name."""
         in_shell = self.parameters_in(Front.SHELL)
         return {each.name: each for each in in_shell if each.is_flag}
 
     @property
     def usage(self) -> str:
-        """The name, arguments and flags of the slash command."""
         parameters = (*self.arguments, *self.flags.values())
         return " ".join([self.name, *(each.in_usage for each in parameters)])
 
@@ -202,7 +195,6 @@ class Command(NamedTuple):
 
     @property
     def required(self) -> str:
-        """The required arguments of the slash command."""
         return " ".join(each.in_usage for each in self.arguments if each.is_required)
 
     @property
@@ -286,7 +278,7 @@ MODEL_FLAGS = (
     ),
     option("--api-base", "URL", "the address of your own model server"),
 )
-SAVE = switch("--save", "keep it for this project, in .cdd/config.yaml")
+SAVE = switch("--save", "keep the choice for this project, in .cdd/config.yaml")
 MAX_ATTEMPTS = option(
     "--max-attempts",
     "N",

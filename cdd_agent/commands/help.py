@@ -40,7 +40,6 @@ def commands_help() -> str:
 
 
 def agents_help() -> Mapping[str, str]:
-    """Return the help of each agent, by its name."""
     agents = (SocratesAgent, PlannerAgent, ExecutorAgent)
     return {"chat": _IN_CHAT} | {agent.name: agent.HELP for agent in agents}
 
@@ -66,14 +65,15 @@ def help_on(topic: str) -> str:
 
 
 def command_help(command: Command) -> str:
-    """Return the usage, arguments, flags and example of a slash command."""
     front = command.slash
     assert front is not None
     lines = [f"Usage: `{command.synopsis}`", "", front.help, ""]
     parameters = [*command.arguments, *command.flags.values()]
     if parameters:
         lines += ["| argument | meaning |", "|---|---|"]
-        lines += [f"| `{_shown(each)}` | {each.note} |" for each in parameters]
+        lines += [
+            f"| `{_parameter_usage(each)}` | {each.note} |" for each in parameters
+        ]
         lines.append("")
     lines.append(f"Example: `{front.example}`")
     if command.terminal is not None:
@@ -82,7 +82,7 @@ def command_help(command: Command) -> str:
     return "\n".join(lines)
 
 
-def _shown(parameter: Parameter) -> str:
+def _parameter_usage(parameter: Parameter) -> str:
     if not parameter.is_flag:
         # A bar would end the cell of the table.
         return parameter.value_name.replace("|", "` or `")

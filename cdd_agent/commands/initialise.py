@@ -70,10 +70,10 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
         f"The project is {root}"
         + (", a git repository." if (root / ".git").exists() else ".")
     )
-    made = [file] if (file := ignore_runs(root)) else []
-    made += _created(root / PROJECT_FILE, settings_template())
+    files = [file] if (file := ignore_runs(root)) else []
+    files += _created(root / PROJECT_FILE, settings_template())
     if not (tickets := root / project.config.tickets_dir).is_dir():
-        made += _created(tickets / ".gitkeep", "")  # git ignores empty folders
+        files += _created(tickets / ".gitkeep", "")  # git ignores empty folders
     try:
         names = {path.name.casefold() for path in root.iterdir()}
     except OSError as error:
@@ -82,7 +82,7 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
         ) from error
     if FILE.casefold() not in names:
         text, unread = agents_file(project)
-        made += _created(root / FILE, text)
+        files += _created(root / FILE, text)
         yield from (
             Notice(
                 f"{FILE} has no facts from {problem}",
@@ -90,21 +90,21 @@ def initialise(project: Project, *, templates: bool = False) -> Iterator[Notice]
             )
             for problem in unread
         )
-    made += copy_bundled(root) if templates else []
+    files += copy_bundled(root) if templates else []
     yield from (
         Notice(
             f"Created {path.relative_to(root).as_posix()}",
             Tone.GOOD,
             kind=NoticeKind.CREATED,
         )
-        for path in made
+        for path in files
     )
-    if root / FILE in made:
+    if root / FILE in files:
         yield Notice(
             f"Fill in the <…> placeholders in {FILE}. Until you do, those lines are"
             " left out of prompts."
         )
-    if not made:
+    if not files:
         yield Notice(
             "Already set up; nothing was changed.",
             Tone.GOOD,

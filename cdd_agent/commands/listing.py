@@ -33,7 +33,6 @@ from cdd_agent.tickets.store import Ticket, TicketStore
 
 TYPES = tuple(kind.value for kind in TicketType)
 STATES = tuple(state.replace(" ", "-") for state in TICKET_STATES)
-"""States as typed by users."""
 _LARGE = 100_000
 """Bytes above which a spec is not checked for being blank: large specs take seconds to
 read.

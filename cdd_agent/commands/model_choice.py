@@ -31,7 +31,7 @@ from cdd_agent.values.guarded_yaml import read_file, read_mapping
 
 _ABOUT_MODELS = f"""\
 `/model MODEL [API_BASE]` switches the model for this session; add `--save` to keep it \
-for the project. MODEL is a number or a name of the list, or any model string such as \
+for the project. MODEL is a number or a name in the list, or any model string such as \
 `anthropic/{SUGGESTED["anthropic"]}`. `/model planner MODEL` sets the Planner's \
 model alone; so do `executor`, `chat` and `socrates`. `/model planner project` returns \
 to the project's model."""
@@ -52,17 +52,17 @@ class _ChosenModel(NamedTuple):
 async def choose_model(session: Session, *words: str, save: bool = False) -> None:
     """Show the models, or switch to the model in `words`. Raises `BadInput`."""
     role = next((role for role in ROLES if words[:1] == (role,)), None)
-    named = words if role is None else words[1:]
-    if len(named) > 2 or (save and not named):
+    names = words if role is None else words[1:]
+    if len(names) > 2 or (save and not names):
         raise WrongUsage(CATALOGUE["model"].usage, hint=_ABOUT_MODELS)
-    if not named:
+    if not names:
         models = await session.look_for_models()
         text = "\n".join(_describe_choice(session.project.config, models))
         session.emit(ScreenAsked("model", text))
         return
-    if save and len(named) == 2:
-        expect_no_secret(named[1])
-    choice = await _choose(session, role, named)
+    if save and len(names) == 2:
+        expect_no_secret(names[1])
+    choice = await _choose(session, role, names)
     if not _is_known(choice):
         text = f"Looking for the provider of {choice.model}. This takes a few seconds."
         session.emit(Notice(text, Tone.QUIET))
@@ -74,11 +74,11 @@ async def choose_model(session: Session, *words: str, save: bool = False) -> Non
 
 
 async def _choose(
-    session: Session, role: Role | None, named: Sequence[str]
+    session: Session, role: Role | None, names: Sequence[str]
 ) -> _ChosenModel:
     config = session.project.config
-    if role is None or tuple(named) != (_PROJECT,):
-        model, api_base = await _find_model(session, role, *named)
+    if role is None or tuple(names) != (_PROJECT,):
+        model, api_base = await _find_model(session, role, *names)
         chosen = with_model(config, model, api_base, "/model", role)
         return _ChosenModel(model, api_base, chosen)
     chosen = without_own_model(config, role)
@@ -180,7 +180,7 @@ async def _find_model(
     offers = session.offers
     if typed.isdecimal():
         if not 1 <= int(typed) <= len(offers):
-            hint = f"Those found have the numbers 1 to {len(offers)}."
+            hint = f"Type a number from 1 to {len(offers)}."
             raise BadInput(
                 f"There is no model {typed}",
                 hint=hint if offers else _NO_SERVERS,

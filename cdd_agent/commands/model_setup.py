@@ -72,8 +72,6 @@ COMPATIBLE = "openai"
 
 
 class LocalSource(Struct, frozen=True):
-    """A server on this computer."""
-
     models: tuple[OfferedModel, ...]
 
 
@@ -188,7 +186,6 @@ def suggested_first(provider: str, models: Sequence[str]) -> list[str]:
 
 
 def describe_model(provider: str, model: str) -> str:
-    """Return known facts about a model."""
     facts = known_model(model).in_short
     if model != f"{provider}/{SUGGESTED.get(provider)}":
         return facts

@@ -21,9 +21,9 @@ from cdd_agent.session.session import Session
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.text.sanitize import fenced, remove_escapes
 
-_LONGEST = 7 * 24 * 3600.0
+_TIMEOUT = 7 * 24 * 3600.0
 """In seconds. The user stops a command that takes too long."""
-_TOLD = 20_000
+_MAX_MODEL_OUTPUT = 20_000
 """Characters of the output for the model: the beginning, and more of the end."""
 _PIECE = 1_000
 
@@ -36,11 +36,11 @@ async def run_own_command(session: Session, text: str) -> None:
         return
     settings = session.project.config.commands
     redacted = RedactedEvents(Redactor.of_environment(settings.hide_env), session.emit)
-    kept, outcome = HeadTailBuffer(_TOLD), "The user stopped it."
+    buffer, outcome = HeadTailBuffer(_MAX_MODEL_OUTPUT), "The user stopped it."
 
     def on_output(chunk: OutputChunk) -> None:
         for place in range(0, len(chunk.text), _PIECE):
-            kept.add(chunk.text[place : place + _PIECE])
+            buffer.add(chunk.text[place : place + _PIECE])
         redacted.emit(CommandOutput(None, chunk.text))
 
     session.emit(OwnCommandStarted(command))
@@ -48,7 +48,7 @@ async def run_own_command(session: Session, text: str) -> None:
         result = await run_command(
             shell_argv(command),
             cwd=session.project.root,
-            limit=_LONGEST,
+            limit=_TIMEOUT,
             hide=settings.hide_env,
             passed=settings.pass_env,
             on_output=on_output,
@@ -56,7 +56,7 @@ async def run_own_command(session: Session, text: str) -> None:
         outcome = _in_words(result)
         redacted.emit(OwnCommandFinished(command, outcome))
     finally:
-        output = "\n".join(map(remove_escapes, kept.text().split("\n"))).replace(
+        output = "\n".join(map(remove_escapes, buffer.text().split("\n"))).replace(
             "\0", "\ufffd"
         )
         printed = (

@@ -28,7 +28,7 @@ from cdd_agent.tickets.state_file import read_state
 from cdd_agent.tickets.store import Ticket
 
 LIST = "list"
-_KEPT = {"executor": "events.jsonl", "planner": "planning.jsonl", "socrates": NOTEBOOK}
+_LOGS = {"executor": "events.jsonl", "planner": "planning.jsonl", "socrates": NOTEBOOK}
 """Files in a ticket's record whose times show when an agent worked."""
 _TAIL = 64_000
 """Bytes at the end of a log that are read for its last line."""
@@ -50,13 +50,13 @@ async def resume(session: Session, which: str = "") -> None:
         session.turn_to_chat()
     elif which:
         ticket = session.project.tickets.find(which, EnoughOfSlug.PART)
-        touched = _touched(session.project, ticket)
-        if not touched:
+        times = _find_work_times(session.project, ticket)
+        if not times:
             raise BadInput(
                 f"{ticket.slug} has no session yet",
                 hint=f"List the sessions with `/resume {LIST}`.",
             )
-        await _reopen(session, max(touched, key=lambda agent: touched[agent]), ticket)
+        await _reopen(session, max(times, key=lambda agent: times[agent]), ticket)
     else:
         await _resume_last(session)
 
@@ -101,7 +101,6 @@ def _find_last_ticket(
 
 
 def find_unfinished_run(project: Project) -> Ticket | None:
-    """Return the ticket of the newest unfinished run."""
     runs: list[tuple[float, Ticket]] = []
     for ticket in project.tickets.list():
         # Most tickets have no run, so their plans need not be read. A damaged run
@@ -126,21 +125,21 @@ def earlier(session: Session) -> tuple[SessionView, ...]:
 
 def _of_tickets(project: Project) -> Iterator[SessionView]:
     for ticket in project.tickets.list():
-        touched = _touched(project, ticket)
-        if not touched:
+        times = _find_work_times(project, ticket)
+        if not times:
             continue
-        agent = max(touched, key=lambda agent: touched[agent])
+        agent = max(times, key=lambda agent: times[agent])
         last = ""
         # A damaged ticket must not break the list.
         with suppress(CddError):
             last = _last_line(_record(project, ticket, agent), agent)
-        seen = view(ticket)
-        progress = seen.state
-        if seen.total:
-            progress = f"{seen.done}/{seen.total} {seen.state}".rstrip()
-        yield SessionView(
-            ticket.slug, agent, touched[agent].isoformat(), progress, last
-        )
+        ticket_view = view(ticket)
+        progress = ticket_view.state
+        if ticket_view.total:
+            progress = (
+                f"{ticket_view.done}/{ticket_view.total} {ticket_view.state}".rstrip()
+            )
+        yield SessionView(ticket.slug, agent, times[agent].isoformat(), progress, last)
 
 
 def _last_line(record: RunRecord, agent: str) -> str:
@@ -150,12 +149,12 @@ def _last_line(record: RunRecord, agent: str) -> str:
             event.text for event in events if isinstance(event, Answer | PersonSaid)
         ]
         return shortened(texts[-1]) if texts else ""
-    return last_line(RunLog(record.folder / _KEPT[agent]).latest(_TAIL))
+    return last_line(RunLog(record.folder / _LOGS[agent]).latest(_TAIL))
 
 
-def _touched(project: Project, ticket: Ticket) -> dict[str, datetime]:
+def _find_work_times(project: Project, ticket: Ticket) -> dict[str, datetime]:
     times = dict[str, datetime]()
-    for agent, name in _KEPT.items():
+    for agent, name in _LOGS.items():
         with suppress(OSError):
             place = _record(project, ticket, agent).folder / name
             times[agent] = datetime.fromtimestamp(place.stat().st_mtime, UTC)

@@ -107,8 +107,8 @@ async def save_setting(
         _expect_unchanged(session, seen)
     if name == "api_base":
         expect_no_secret(typed)
-    now = session.project.config
-    config, changes = _changed(now, name, read_typed(name, typed))
+    current = session.project.config
+    config, changes = _changed_config(current, name, read_typed(name, typed))
     if name == "tickets_dir":
         confine(session.project.root, config.tickets_dir)
     if place is SettingPlace.SESSION:
@@ -127,7 +127,9 @@ async def save_setting(
     if name == "tickets_dir":
         return "Restart cdd to use it."
     if name == "model" and "api_base" in changes:
-        return f"Removed `api_base`: {now.api_base} was the server of {now.model}."
+        return (
+            f"Removed `api_base`: {current.api_base} was the server of {current.model}."
+        )
     return _name_override(session.project, name, place)
 
 
@@ -241,13 +243,13 @@ async def _use_and_write(
     session: Session, name: str, config: Config, path: Path, text: str
 ) -> None:
     """Raise `BadInput`, and change nothing then."""
-    before, approval = session.project.config, session.approval.value
+    former_config, approval = session.project.config, session.approval.value
     await _use(session, name, config)
     try:
         _make_folder(path.parent)
         write_atomic(path, text.encode())
     except BadInput:
-        await _use(session, name, replace(before, approval=approval))
+        await _use(session, name, replace(former_config, approval=approval))
         raise
 
 
@@ -261,20 +263,22 @@ def _make_folder(folder: Path) -> None:
         ) from error
 
 
-def _changed(now: Config, name: str, value: object) -> tuple[Config, dict[str, Any]]:
+def _changed_config(
+    config: Config, name: str, value: object
+) -> tuple[Config, dict[str, Any]]:
     """Return the changed settings, and the changes in the file. A model of another
     server drops the address.
     """
-    changed = with_setting(now, name, value)
+    changed = with_setting(config, name, value)
     if name != "model" or changed.model is None:
         section, _, key = name.rpartition(".")
         return changed, {section: {key: value}} if section else {key: value}
     changes: dict[str, Any] = {"model": changed.model}
-    if is_same_server(now.model, now.api_base, changed.model):
+    if is_same_server(config.model, config.api_base, changed.model):
         return changed, changes
-    if now.api_base is not None:
+    if config.api_base is not None:
         changes["api_base"] = None
-    return with_settings(now, ModelSettings(model=changed.model)), changes
+    return with_settings(config, ModelSettings(model=changed.model)), changes
 
 
 def _name_override(project: Project, name: str, place: SettingPlace) -> str:

@@ -40,8 +40,6 @@ _EMPTY = ("", "[]", "{}")
 
 
 class SettingOrigin(StrEnum):
-    """The sources of values."""
-
     BUILT_IN = "built in"
     USER = "user file"
     PROJECT = "project file"
@@ -63,8 +61,6 @@ class SettingSource(Struct, frozen=True):
 
 
 class Setting(Struct, frozen=True):
-    """A setting with its current value."""
-
     name: str
     """Includes the section: `budget.usd`."""
     description: SettingDescription

@@ -17,7 +17,6 @@ ANSWERS = {
 
 
 def in_lines(question: TrustQuestion) -> Iterator[str]:
-    """Yield the question, and each setting with its effect."""
     yield heading(question)
     yield from described(question.settings, question.trusted_before)
     if question.note:

@@ -24,7 +24,7 @@ from cdd_agent.tickets.store import Ticket
 
 _WHY_MODEL = "specs, plans and steps need one"
 _LONGEST_PATH = 20
-_TAKEN = "another process works on it"
+_BUSY = "another process works on it"
 _AT_WORK = {"socrates": "writing the spec", "planner": "planning"}
 
 
@@ -51,13 +51,13 @@ def find_beginning(
         unfinished = _find_unfinished(project, left_open)
     except CddError as error:
         place = error.message
-    if unfinished is not None and _is_taken(project, unfinished.slug):
-        unfinished = replace(unfinished, progress=_TAKEN, is_interrupted=False)
+    if unfinished is not None and _is_busy(project, unfinished.slug):
+        unfinished = replace(unfinished, progress=_BUSY, is_interrupted=False)
     rows = tuple(_rows(unfinished, tickets, model_problem))
     return Beginning(rows, _likeliest(rows, unfinished), place)
 
 
-def _is_taken(project: Project, slug: str) -> bool:
+def _is_busy(project: Project, slug: str) -> bool:
     try:
         ticket = in_its_tree(project.tickets.find_slug(slug))
     except CddError:
@@ -78,12 +78,12 @@ def _find_unfinished(
             run.slug, describe_run(run), f"/resume {run.slug}", is_interrupted=True
         )
     for ticket in overviews(project):
-        seen = ticket.view
-        if seen.is_over or seen.error:
+        view = ticket.view
+        if view.is_over or view.error:
             continue
-        steps = f", {seen.done} of {seen.total} steps done" if seen.total else ""
+        steps = f", {view.done} of {view.total} steps done" if view.total else ""
         return Unfinished(
-            seen.slug, f"{seen.state}{steps}", ticket.next_line, is_interrupted=False
+            view.slug, f"{view.state}{steps}", ticket.next_line, is_interrupted=False
         )
     return None
 

@@ -40,22 +40,22 @@ _HIDDEN = (
 @contextmanager
 def own_environment() -> Iterator[None]:
     """Hide the user's settings and keys, and put cdd's pytest first on the `PATH`."""
-    before = dict(os.environ)
-    hidden = (*_HIDDEN, *misspelt_variables(before))
-    for name in before:
+    original = dict(os.environ)
+    hidden = (*_HIDDEN, *misspelt_variables(original))
+    for name in original:
         if is_secret_name(name, hide=hidden):
             del os.environ[name]
     own_programs = str(Path(sys.executable).parent)
     os.environ |= {
         USER_CONFIG: os.devnull,
-        "PATH": os.pathsep.join((own_programs, before.get("PATH", os.defpath))),
+        "PATH": os.pathsep.join((own_programs, original.get("PATH", os.defpath))),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
     try:
         yield
     finally:
         os.environ.clear()
-        os.environ |= before
+        os.environ |= original
 
 
 def copy_sample() -> Path:

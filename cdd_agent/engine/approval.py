@@ -208,7 +208,8 @@ class KeptAnswers(Struct, frozen=True):
         content = read_bytes(self.folder / name)
         if content is None:
             raise BadInput(
-                f"{self.folder / name} is gone: what was taken of a file's change",
+                f"{self.folder / name} is missing: it has the accepted part of a file's"
+                " change",
                 refusal=Refusal.STATE_UNREADABLE,
             )
         return content

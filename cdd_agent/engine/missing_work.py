@@ -194,7 +194,7 @@ class _Tree(Struct):
         )
 
     def look(self, path: str) -> _Version:
-        """An unreadable file exists."""
+        """Read a file. An unreadable one counts as existing."""
         if path not in self._versions:
             self._versions[path] = _read(f"{self.root}/{path}")
         return self._versions[path]

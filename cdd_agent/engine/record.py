@@ -213,7 +213,7 @@ class RunRecord(Struct, frozen=True):
         return Baseline.load(self._baseline)
 
     def save_baseline(self, baseline: Baseline) -> None:
-        """Outputs are not saved."""
+        """Save the results without their outputs."""
         runs = tuple(
             replace(each, run=each.run.as_saved(self.redactor))
             for each in baseline.runs

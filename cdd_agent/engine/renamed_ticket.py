@@ -107,8 +107,8 @@ def expect_no_tree_of_former_name(ticket: Ticket) -> None:
             ):
                 shown = file.relative_to(ticket.root).as_posix()
                 raise BadInput(
-                    f"{ticket.slug} has the plan of {name}, which is missing and"
-                    f" whose run has its own tree on the branch {made.branch}",
+                    f"{ticket.slug} has the plan of {name}, which is missing. The run"
+                    f" of {name} has its own tree on the branch {made.branch}",
                     hint=f"Rename the folder back to {name}, then merge the run"
                     f" with `cdd land {name}`. To start another run instead,"
                     f" delete {shown}.",

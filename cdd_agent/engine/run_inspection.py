@@ -149,7 +149,9 @@ class RunReader(Struct, frozen=True):
         return RunRecord.of_ticket(self.run_ticket, self.redactor)
 
     def read_timeline(self, size: int | None = None) -> Timeline:
-        """`size` limits the bytes. Raises `BadInput` if the log is unreadable."""
+        """Read the log, or its first `size` bytes. Raises `BadInput` if the log is
+        unreadable.
+        """
         return Timeline.read(self._record.log, size)
 
     def read_step(self, number: int) -> StepDetails:
@@ -157,7 +159,7 @@ class RunReader(Struct, frozen=True):
         return step_details(self.run_ticket, number, self.redactor)
 
     def read(self) -> RunInspection:
-        """Unreadable files become problems."""
+        """Read the run. Unreadable files become problems of the result."""
         inspection = RunInspection(self.ticket.slug)
         spec, spec_problem = self._read_spec()
         inspection = replace(

@@ -110,7 +110,9 @@ class Timeline:
 
     @classmethod
     def read(cls, log: RunLog, size: int | None = None) -> Timeline:
-        """`size` limits the bytes. Raises `BadInput` if the file is unreadable."""
+        """Read the log, or its first `size` bytes. Raises `BadInput` if the file is
+        unreadable.
+        """
         timeline = cls()
         for entry in log.decoded_lines(size):
             if entry is None:

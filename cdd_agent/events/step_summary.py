@@ -63,33 +63,37 @@ class StepSummary(Struct, frozen=True):
         return (*self.files_created, *self.files_modified, *self.files_deleted)
 
     @classmethod
-    def from_state(cls, now: StepExecution, plan: ImplementationPlan) -> "StepSummary":
+    def from_state(
+        cls, execution: StepExecution, plan: ImplementationPlan
+    ) -> "StepSummary":
         """Return the summary of a step. The title comes from the plan, if the step is
         still there.
         """
-        step = plan.step(now.step_number)
-        title = step.title if step else now.title
-        is_edited = step is not None and not now.identity.is_unchanged(step)
+        step = plan.step(execution.step_number)
+        title = step.title if step else execution.title
+        is_edited = step is not None and not execution.identity.is_unchanged(step)
         return StepSummary(
-            now.step_number,
+            execution.step_number,
             title or "",
-            now.status,
-            now.verification,
-            now.error,
-            now.reason,
-            now.files_created,
-            now.files_modified,
-            now.files_deleted,
-            attempts=now.attempts,
-            seconds=now.seconds,
-            completed_at=now.completed_at.isoformat() if now.completed_at else None,
-            evidence=now.evidence,
-            cost=now.spent,
-            changed=now.status.is_over and is_edited,
-            folder=now.folder,
+            execution.status,
+            execution.verification,
+            execution.error,
+            execution.reason,
+            execution.files_created,
+            execution.files_modified,
+            execution.files_deleted,
+            attempts=execution.attempts,
+            seconds=execution.seconds,
+            completed_at=execution.completed_at.isoformat()
+            if execution.completed_at
+            else None,
+            evidence=execution.evidence,
+            cost=execution.spent,
+            changed=execution.status.is_over and is_edited,
+            folder=execution.folder,
             depends_on=step.dependencies if step else (),
-            label=plan.label_of(now.step_number),
-            refusal=now.refusal,
+            label=plan.label_of(execution.step_number),
+            refusal=execution.refusal,
         )
 
 

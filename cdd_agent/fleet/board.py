@@ -256,7 +256,7 @@ _UPDATES: Mapping[str, Callable[[Row, EventFields], Row]] = {
     "run_finished": _finish_run,
     "notice": _note,
 }
-"""How events change a row. Other events do not change it."""
+"""The changes of a row by event. Other events do not change it."""
 
 
 class Board(Struct, frozen=True):

@@ -202,7 +202,7 @@ class Checkpoints(Struct, frozen=True):
         leave_out: Sequence[str] = (),
         repository: Repository | None = None,
     ) -> Checkpoints:
-        """Open the checkpoints of a ticket. No other process may use them meanwhile.
+        """Open the checkpoints of a ticket. No other process may use them at the time.
 
         `folder` stores their data. `prefix` separates their names from those of other
         tickets. `repository` is the project's, if the caller has it. For `leave_out`
@@ -246,7 +246,7 @@ class Checkpoints(Struct, frozen=True):
 
     async def rename(self, prefix: str) -> None:
         """Rename all checkpoints to another prefix. This object must not be used
-        afterwards. No other process may use either prefix meanwhile.
+        afterwards. No other process may use either prefix then.
         """
         for part in self.inner.all_parts.values():
             await part.remove_locks(prefix)

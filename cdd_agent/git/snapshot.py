@@ -168,7 +168,7 @@ class Snapshots(Struct):
         name: str = "",
     ) -> Snapshots:
         """Prepare snapshots of `root`, a resolved path. `folder` stores their data; no
-        other process may use it meanwhile.
+        other process may use it at the time.
 
         `leave_out` are patterns of excluded files, relative to `root`, as in git's
         `:(glob)`; `folder` is always excluded. `name` separates the references from
@@ -504,8 +504,9 @@ class Snapshots(Struct):
         return {name.removeprefix(self.prefix) for name in errors.unseen}
 
     async def _respell(self) -> set[str]:
-        """Rename the index's files to their spelling on disk. On a disk that ignores
-        case, git keeps the old name of a renamed file. Returns the unreadable files.
+        """Rename the index's files to their spelling on disk: on a disk that ignores
+        case or normal form, git keeps a renamed file's old name. Returns the unreadable
+        files.
         """
         listed = self.folder / "listed"
         await self.git("ls-files", "-z", stdout=listed)

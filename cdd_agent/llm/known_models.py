@@ -37,8 +37,8 @@ class KnownModel(Struct, frozen=True):
     only_by_responses: bool = False
     """True if OpenAI offers the model through the Responses API alone."""
     efforts: frozenset[str] = field(default_factory=frozenset)
-    """Which of none, minimal, xhigh and max the model accepts. All accept low, medium
-    and high.
+    """The efforts among none, minimal, xhigh and max that the model accepts. All accept
+    low, medium and high.
     """
 
     @property

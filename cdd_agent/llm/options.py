@@ -31,7 +31,7 @@ class ModelOptions(PartlyShown, frozen=True):
     """Fields of the request's JSON. They override the adapter's."""
     headers: Mapping[str, str] = field(default_factory=dict)
     sees: bool | None = None
-    """Overrides what is known about pictures."""
+    """Overrides the known facts about pictures."""
     watched: bool = False
     """True if the user watches: request readable thoughts."""
     window: int | None = None

@@ -49,7 +49,7 @@ OPENING = Pattern(
 LONGEST_OPENING = 80
 """Characters at the start of a line to search for a mark."""
 LATE_END_LINE = Pattern(rf"{_LATE_END}[ \t]*\r?\n", re.IGNORECASE)
-"""The end of thoughts on a line of its own, after a code block in the thoughts."""
+"""The end of thoughts on a separate line, after a code block in the thoughts."""
 
 THOUGHTS_BEGIN = Pattern(
     rf"^\s*(?:{_ANSWER})?(?:{_THOUGHTS}|{_CHANNEL})", re.IGNORECASE

@@ -179,7 +179,7 @@ class Refusal(Enum):
     TESTS_FAILED = RefusalText(
         RefusalGroup.CHECKS,
         "`…` failed (exit code 1): test_…",
-        "They passed before, or this step must fix them.",
+        "The tests passed before, or this step must fix them.",
         "`cdd diff SLUG --step N` shows the changes. `retry` asks the model again,"
         " with your words. List a test that a later step fixes under `May fail`.",
     )

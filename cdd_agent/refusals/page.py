@@ -34,7 +34,8 @@ def _members(group: RefusalGroup) -> Sequence[Refusal]:
 def _section(refusal: Refusal) -> str:
     """Return the id, then the message with its reason, then what to do."""
     text = refusal.text
-    message = f"*{text.message.replace(_REPLY, '… ')}*"
-    return (
-        f"### {refusal.id}\n\n{message} {text.reason}".rstrip() + f"\n\n{text.remedy}"
-    )
+    message = text.message.replace(_REPLY, "… ")
+    if not message.endswith((".", "…")):
+        message += "."
+    sentence = f"*{message}* {text.reason}".rstrip()
+    return f"### {refusal.id}\n\n{sentence}\n\n{text.remedy}"

@@ -142,8 +142,8 @@ def open_project(
     layers = SettingsLayers.read(_read_settings(root), flags)
     tickets = _open_tickets(root, layers.config)
     config, trust = _decide(layers, tickets, decide)
-    given = {name: value for name, value in flags.items() if value is not None}
-    return Project(root, config, tickets, trust, given)
+    given_flags = {name: value for name, value in flags.items() if value is not None}
+    return Project(root, config, tickets, trust, given_flags)
 
 
 def in_tree(project: Project, root: Path, **settings: Any) -> Project:
@@ -273,8 +273,8 @@ def _decide(
     answers, note = _read_answers(store, root)
     trusted = _digests(answers)
     untrusted = tuple(s for s in settings if s.digest not in trusted)
-    before = _last_shown(answers)
-    question = TrustQuestion(root, untrusted, before, layers.project.text, note)
+    last_shown = _last_shown(answers)
+    question = TrustQuestion(root, untrusted, last_shown, layers.project.text, note)
     answer, not_stored = _ask(question, decide), ""
     if answer is TrustAnswer.TRUST:
         not_stored = _store(store, root, untrusted)

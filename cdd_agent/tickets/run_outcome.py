@@ -77,9 +77,9 @@ def reasons_against(
 
 def how_to_serve(slug: str, edited: Sequence[EditedCriterion]) -> str:
     """Return advice for criteria whose current words no step serves."""
-    it, it_is = ("it", "it is") if len(edited) == 1 else ("them", "they are")
+    it, its = ("it", "its") if len(edited) == 1 else ("them", "their")
     return (
-        f"No step serves {it} as {it_is} now. Add a step whose `**Serves:**` names"
+        f"No step serves {its} current wording. Add a step whose `**Serves:**` names"
         f" {it}: `/plan {slug}` in the shell, `cdd plan {slug} --regenerate`, or by"
         " hand."
     )

@@ -166,7 +166,7 @@ class StepExecution(Struct, frozen=True):
 
     @property
     def seconds(self) -> float | None:
-        """Duration."""
+        """The time from start to end."""
         if self.started_at is None or self.completed_at is None:
             return None
         return (

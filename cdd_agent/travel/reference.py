@@ -65,7 +65,7 @@ class RunReference(Struct):
         repository: Repository | None,
     ) -> Self:
         """Open the reference of the run with this record; no other process may use it
-        meanwhile. `remote` is a name or an address. Raises `BadInput`, `GitUnusable`.
+        then. `remote` is a name or an address. Raises `BadInput`, `GitUnusable`.
         """
         address = await address_of(repository, remote)
         folder = record / "travel.git"

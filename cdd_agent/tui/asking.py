@@ -171,14 +171,14 @@ class Asking:
     def _note_that_is_seen(
         self, answering: Answering, tries: int = _MOST_FRAMES
     ) -> None:
-        shown = self._shown
+        question = self._shown
         if (
-            isinstance(shown, ReviewQuestion)
-            and not shown.is_in_sight
+            isinstance(question, ReviewQuestion)
+            and not question.is_in_sight
             and tries
             and self._home.is_running
         ):
-            shown.lay_out_again()
+            question.lay_out_again()
             self._home.set_timer(
                 _FRAME, lambda: self._note_that_is_seen(answering, tries - 1)
             )
@@ -198,26 +198,26 @@ class Asking:
         """Note a key before the prompt receives it. True if the key was only for the
         question.
         """
-        shown, key = self._shown, _name_of(event)
-        if shown is not None and self._scrolls(shown, key):
-            shown.scroll_by(key)
+        question, key = self._shown, _name_of(event)
+        if question is not None and self._scrolls(question, key):
+            question.scroll_by(key)
             return True
-        at = self._clock.pressed(event)
-        last_key, self._last_key = self._last_key, at
+        pressed_at = self._clock.pressed(event)
+        last_key, self._last_key = self._last_key, pressed_at
         answering = self.open
         if answering is None:
             return False
         self._home.workers.cancel_group(self._home, "answer")
         prompt = self._home.prompt
         if (
-            shown is not None
+            question is not None
             and not prompt.is_completing
-            and self._is_for_question(shown, answering, key, at)
+            and self._is_for_question(question, answering, key, pressed_at)
         ):
             return True
         answer = answering.receive_key(
             _kind_of(event),
-            _timing_of(at, last_key, answering.seen_at),
+            _timing_of(pressed_at, last_key, answering.seen_at),
             character=getattr(event, "character", None) or "",
             # A search in the history is not an answer.
             is_empty=not prompt.text and not prompt.is_searching,
@@ -227,34 +227,38 @@ class Asking:
         self.show_keys(answer)
         return False
 
-    def _scrolls(self, shown: Question, key: str) -> bool:
+    def _scrolls(self, question: Question, key: str) -> bool:
         """True if a key scrolls the question. In a draft, arrows move the cursor."""
-        return shown.can_scroll(key) and (not self._home.prompt.text or key in _PAGES)
+        return question.can_scroll(key) and (
+            not self._home.prompt.text or key in _PAGES
+        )
 
     def _is_for_question(
-        self, shown: Question, answering: Answering, key: str, at: float
+        self, question: Question, answering: Answering, key: str, pressed_at: float
     ) -> bool:
         """Handle a key that types no text. True if it was for the question."""
-        is_part = isinstance(shown, ReviewQuestion) and shown.is_part
+        is_part = isinstance(question, ReviewQuestion) and question.is_part
         if key == "tab":
             self._home.prompt.set_aside()
         elif key == "escape":
-            self._escape(shown, is_new=at - answering.seen_at < REST, is_part=is_part)
+            self._escape(
+                question, is_new=pressed_at - answering.seen_at < REST, is_part=is_part
+            )
         elif is_part and key in _WORDS_OF_PART and not self._home.prompt.text:
             word = _WORDS_OF_PART[key]
-            if at >= answering.seen_at and answering.find_word(word):
+            if pressed_at >= answering.seen_at and answering.find_word(word):
                 self._give(word)
         else:
             return False
         return True
 
-    def _escape(self, shown: Question, *, is_new: bool, is_part: bool) -> None:
+    def _escape(self, question: Question, *, is_new: bool, is_part: bool) -> None:
         """Refuse; in a part of a review, return to all changes. Right after the
         question appears, the user meant Escape for something else.
         """
         if is_new:
             effect = "go back" if is_part else "refuse"
-            shown.show_hint(f"This question is new. Press Esc again to {effect}")
+            question.show_hint(f"This question is new. Press Esc again to {effect}")
         else:
             self._give(QUIT if is_part else NO)
 
@@ -282,16 +286,16 @@ class Asking:
             self._home.prompt.set_aside(line)
 
     def _give(self, answer: str) -> None:
-        answering, shown = self.open, self._shown
+        answering, question = self.open, self._shown
         if answering is None or answering.answer.done():
             return
-        if shown is None or shown.can_take(answer):
+        if question is None or question.can_take(answer):
             # Escape may follow a letter.
-            if shown is not None and answering.find_word(self._home.prompt.text):
+            if question is not None and answering.find_word(self._home.prompt.text):
                 self._home.prompt.replace("")
             answering.answer.set_result(answer)
-            if shown is not None:
-                shown.note_answer()
+            if question is not None:
+                question.note_answer()
         else:
             self.show_keys()
 
@@ -316,7 +320,7 @@ def _kind_of(event: events.Key | events.Paste) -> KeyKind:
     return KeyKind.TEXT if event.is_printable else KeyKind.OTHER
 
 
-def _timing_of(at: float, last_key: float, seen_at: float) -> Timing:
-    if at - max(last_key, seen_at) >= REST:
+def _timing_of(pressed_at: float, last_key: float, seen_at: float) -> Timing:
+    if pressed_at - max(last_key, seen_at) >= REST:
         return Timing.RESTED
-    return Timing.SEEN if at >= seen_at else Timing.UNSEEN
+    return Timing.SEEN if pressed_at >= seen_at else Timing.UNSEEN

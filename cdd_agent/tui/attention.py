@@ -156,7 +156,7 @@ class Attention:
         """Restore the title and the taskbar for another program."""
         if not self._is_lent and self._settings is not None:
             if self._shown[1]:
-                self._send(self._through(_NO_PROGRESS))
+                self._send(self._wrap_for_tmux(_NO_PROGRESS))
             if self._shown[0]:
                 self._send(_BRING_BACK_TITLE)
             self._shown = ("", "")
@@ -180,7 +180,7 @@ class Attention:
             recap.turns += 1
             recap.problem = problem
         if not stopped:
-            self._call(problem or self._ended)
+            self._call(problem or self._progress_text)
         self._show()
 
     @property
@@ -224,23 +224,25 @@ class Attention:
         """Note that the terminal has the focus again. Return a summary of the absence,
         if anything happened.
         """
-        away, self._away = self._away, None
-        if away is None or away.is_empty:
+        absence, self._away = self._away, None
+        if absence is None or absence.is_empty:
             return ""
-        facts = [away.steps, away.cost]
-        if away.questions:
-            facts.append(f"{away.questions} question{'s' * (away.questions != 1)}")
+        facts = [absence.steps, absence.cost]
+        if absence.questions:
+            facts.append(
+                f"{absence.questions} question{'s' * (absence.questions != 1)}"
+            )
         if self._is_asking:
             facts.append("one needs your answer")
-        if away.problem:
-            facts.append(f"error: {away.problem}")
+        if absence.problem:
+            facts.append(f"error: {absence.problem}")
         if not self._is_asking:
             facts.append("still running" if self._is_at_work else "it is your turn")
         words = " · ".join(filter(None, facts))
-        return f"While you were away ({away.time}): {words}"
+        return f"While you were away ({absence.time}): {words}"
 
     @property
-    def _ended(self) -> str:
+    def _progress_text(self) -> str:
         last = self._last
         if last is None:
             return "It is your turn"
@@ -261,10 +263,10 @@ class Attention:
             desktop = self._terminal.desktop
         name, text = _plain(f"cdd · {self._project}"), _plain(text)
         if desktop == "osc9":
-            self._send(self._through(f"\x1b]9;{name}: {text}\x07"))
+            self._send(self._wrap_for_tmux(f"\x1b]9;{name}: {text}\x07"))
         elif desktop == "osc777":
             title, body = name.replace(";", ","), text.replace(";", ",")
-            self._send(self._through(f"\x1b]777;notify;{title};{body}\x07"))
+            self._send(self._wrap_for_tmux(f"\x1b]777;notify;{title};{body}\x07"))
 
     def _show(self) -> None:
         settings = self._settings
@@ -281,7 +283,7 @@ class Attention:
         if is_auto or settings.progress == "on":
             progress = self._progress()
             if progress != shown_progress:
-                self._send(self._through(progress or _NO_PROGRESS))
+                self._send(self._wrap_for_tmux(progress or _NO_PROGRESS))
                 self._shown_at = monotonic()
         self._shown = (title, progress)
 
@@ -310,7 +312,7 @@ class Attention:
     def _has_plan(self) -> bool:
         return bool(self._total and self._ticket)
 
-    def _through(self, sequence: str) -> str:
+    def _wrap_for_tmux(self, sequence: str) -> str:
         """Wrap a sequence for tmux (`allow-passthrough`)."""
         escaped = sequence.replace("\x1b", "\x1b\x1b")
         return f"\x1bPtmux;{escaped}\x1b\\" if self._terminal.is_tmux else sequence

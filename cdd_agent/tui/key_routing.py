@@ -56,18 +56,18 @@ class KeyRouting(ShellBase):
         if not _may_get_hint(event) or len(event.key) == 1:
             await super().on_event(event)
             return
-        before = self.visible_state()
+        state_before = self.visible_state()
         await super().on_event(event)
-        if not event.is_forwarded and self.visible_state() == before:
+        if not event.is_forwarded and self.visible_state() == state_before:
             self.show_no_effect(event.key)
 
     async def _run_bindings(self, event: events.Key | events.Paste) -> None:
         if not _may_get_hint(event):
             await super().on_event(event)
             return
-        before = self.visible_state()
+        state_before = self.visible_state()
         await super().on_event(event)
-        if self.visible_state() == before:
+        if self.visible_state() == state_before:
             self.show_no_effect(event.key)
 
     def _is_handled(self, event: events.Key | events.Paste) -> bool:
@@ -105,10 +105,10 @@ class KeyRouting(ShellBase):
     def _is_answer(self, event: events.Key | events.Paste) -> bool:
         if self.asking.open is None:
             return self.asking.has_taken(event)
-        before = self.visible_state()
+        state_before = self.visible_state()
         if not self.asking.has_taken(event):
             return False
-        if isinstance(event, events.Key) and self.visible_state() == before:
+        if isinstance(event, events.Key) and self.visible_state() == state_before:
             self.show_no_effect(event.key)
         return True
 

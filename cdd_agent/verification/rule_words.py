@@ -19,19 +19,19 @@ MISSING = """\
 The step declares these files as new, and they do not exist after its checks. Create \
 them:"""
 CUT_SHORT = (
-    "The tests did not come to their end: something ended them, such as `os._exit`,"
+    "The tests were cut short: something ended the process, such as `os._exit`,"
     " `sys.exit` or `process.exit`."
 )
 DISAGREE = (
-    "The exit code and the tests have to agree: something beside the tests decides"
-    " about one of them."
+    "The exit code contradicts the results of the tests: something other than the"
+    " tests decides about one of them."
 )
 UNNAMED = f"the step's `{REMOVES_TESTS}` does not name them"
 _LEAVE = f"""\
 A step may remove, skip or weaken only tests that its plan names under \
 `{REMOVES_TESTS}`."""
 GONE = f"""\
-These tests ran before and have to run now. {_LEAVE} Restore them:"""
+These tests ran before and must run now. {_LEAVE} Restore them:"""
 SKIPPED = f"""\
 These tests are skipped or expected to fail, so they prove nothing. {_LEAVE} Make them \
 run and pass:"""
@@ -43,13 +43,11 @@ These tests prove less than before the step. {_LEAVE} Restore them, and make the
 right instead:"""
 NOTHING_DONE = """\
 Nothing was changed, and these calls were refused or failed. Do what the step asks by \
-calls that can be made, or by
-files in the reply. If nothing has to be changed, say so in words, and call nothing \
-that changes something:"""
+other calls, or by files in the reply. If nothing needs to change, say so in words, \
+and make no call that changes something:"""
 HARNESS = """\
-Only a step that names such a file may change there how tests are run (settings, \
-hooks, what is collected). Leave these
-as they were; what tests share can be fixtures:"""
+Only a step that names such a file may change in it how tests run (settings, hooks, \
+collection). Leave these files unchanged; code that tests share can be fixtures:"""
 NOTHING_CHANGED = "nothing changed, and no check ran"
 NOTHING_CHANGED_ADVICE = """\
 The reply changed nothing, and the step has no check that shows that it is done. Make \

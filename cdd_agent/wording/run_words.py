@@ -33,33 +33,33 @@ from cdd_agent.wording.ticket_words import edited_criteria_lines, missing_work
 
 @words_of.register
 def describe_baseline(event: BaselineTaken) -> Lines:
-    before = f"Before step {event.label}, `{event.command}`"
+    subject = f"Before step {event.label}, `{event.command}`"
     if event.is_unusable:
         text = (
-            f"{before} {clause(event.problem.removeprefix('it '))}. Steps that"
+            f"{subject} {clause(event.problem.removeprefix('it '))}. Steps that"
             " use this check cannot pass. Make the command run first, or set"
             " another one."
         )
         return [(text, Tone.ERROR)]
     if event.is_own:
-        text = f"{before}: {_own_result(event)} ({event.seconds:.1f} s)"
+        text = f"{subject}: {_own_result(event)} ({event.seconds:.1f} s)"
         return [(text, Tone.PLAIN)]
     if event.problem:
         text = (
-            f"{before} gave no usable result: {clause(event.problem)}. Every"
+            f"{subject} gave no usable result: {clause(event.problem)}. Every"
             " failure will count as new."
         )
         return [(text, Tone.WARNING)]
     if event.passed is None and event.return_code:
         text = (
-            f"{before} already fails ({_exit_code(event)}). It does not report"
+            f"{subject} already fails ({_exit_code(event)}). It does not report"
             " individual tests, so a step passes only if the whole command does."
         )
         return [(text, Tone.WARNING)]
     result = _baseline_counts(event)
     if event.reason:
         result += f", {_exit_code(event)}"
-    text = f"{before}: {result} ({event.seconds:.1f} s)"
+    text = f"{subject}: {result} ({event.seconds:.1f} s)"
     return [(text, Tone.PLAIN)]
 
 

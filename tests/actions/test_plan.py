@@ -19,6 +19,7 @@ from cdd_agent.actions.model import (
 )
 from cdd_agent.actions.plan import ActionPlan
 from cdd_agent.errors import BadInput, ExitCode
+from tests.support.examples import fewer
 from tests.support.tables import each_row
 
 
@@ -252,6 +253,7 @@ def test_a_plan_of_nothing_cannot_be_made() -> None:
         ActionPlan(())
 
 
+@fewer(2)
 @given(st.text())
 def test_any_text_is_a_plan_or_refused(text: str) -> None:
     with suppress(BadInput):
@@ -301,6 +303,7 @@ TEXT = st.text(
 ).filter(str.strip)
 
 
+@fewer(2)
 @given(
     st.lists(
         st.builds(

@@ -107,7 +107,7 @@ def fits(sandbox: Sandbox, window: int) -> None:
 # ----------------------------------------------------------------------------- Socrates
 
 
-@each_row("window", WINDOWS)
+@each_row("window", WINDOWS, most=5)
 @each_row("tool_calls", ["on", "off"], is_sparse=True)
 async def test_socrates_fits_his_requests_into_every_window(
     busy: Sandbox, window: int, tool_calls: str
@@ -192,7 +192,7 @@ async def test_tool_results_are_dropped_before_a_turn_fails(
 # --------------------------------------------------------------------------------- chat
 
 
-@each_row("window", WINDOWS)
+@each_row("window", WINDOWS, most=5)
 @each_row("tool_calls", ["on", "off"], is_sparse=True)
 async def test_chat_continues_in_a_small_window(
     busy: Sandbox, window: int, tool_calls: str
@@ -259,7 +259,7 @@ def specified(busy: Sandbox) -> Sandbox:
     return busy
 
 
-@each_row("window", WINDOWS)
+@each_row("window", WINDOWS, most=5)
 @each_row("tool_calls", ["on", "off"], is_sparse=True)
 async def test_the_planner_fits_its_requests_into_every_window(
     specified: Sandbox, window: int, tool_calls: str
@@ -342,7 +342,7 @@ async def test_the_planner_drops_the_oldest_words_last(specified: Sandbox) -> No
 # ---------------------------------------------------------------- questions about a run
 
 
-@each_row("window", WINDOWS)
+@each_row("window", WINDOWS, most=5)
 async def test_a_question_about_a_run_fits_into_every_window(
     busy: Sandbox, window: int
 ) -> None:

@@ -31,7 +31,7 @@ from tests.support.listening import collect
 from tests.support.projects import SLUG, Sandbox, noticed
 from tests.support.tables import each_row
 
-SEEDS = range(min(settings().max_examples // 2, 500))
+SEEDS = range(min(settings().max_examples // 4, 500))
 ACTIONS = 14
 WORDS = (
     "sign in",

@@ -272,6 +272,7 @@ def test_a_run_in_its_own_tree_inherits_the_answer(
     assert capsys.readouterr()
 
 
+@pytest.mark.long
 @pytest.mark.story
 def test_runs_that_are_carried_out_together_inherit_the_answer(
     fleet: Path, capsys: pytest.CaptureFixture[str]

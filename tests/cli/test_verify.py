@@ -13,7 +13,7 @@ from cdd_agent.process.ending import alive
 from tests.git.checkpoints import state, write
 from tests.git.repositories import git
 from tests.support.commandline import cdd, events, process, script
-from tests.support.homes import at_home
+from tests.support.homes import at_home, with_quick_pytest
 from tests.support.projects import SLUG, Sandbox, Step, check, says
 
 TEST = "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
@@ -22,7 +22,9 @@ REPLY = f"{says('calc.py', CALC)}\n{says('test_calc.py', TEST)}"
 
 
 @pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared(
+    tmp_path_factory: pytest.TempPathFactory, quick_pytest_folder: str
+) -> Path:
     sandbox = Sandbox(tmp_path_factory.mktemp("verified").resolve())
     steps = (Step("calc.py", also=("- `test_calc.py`",)), Step("a.txt", check("a.txt")))
     sandbox.write(*steps)
@@ -36,7 +38,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git(root, "commit", "--quiet", "--message=A project")
     git(root, "switch", "--quiet", "--create", "work")
     model = script(sandbox, REPLY, says("a.txt", "good"))
-    with at_home(tmp_path_factory.mktemp("home")):
+    home = tmp_path_factory.mktemp("home")
+    with at_home(home), with_quick_pytest(quick_pytest_folder):
         assert cdd(sandbox, "exec", SLUG, "--model", model) == 0
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message=The work")

@@ -18,7 +18,14 @@ from cdd_agent.llm.script_file import read_script
 from cdd_agent.tickets.plan_reader import read_plan
 from cdd_agent.tickets.spec import TicketSpec
 from tests.docs.examples import Example, prepare, run_example
-from tests.docs.pages import ROOT, TESTED_ELSEWHERE, Block, all_pages, blocks_of
+from tests.docs.pages import (
+    ROOT,
+    TESTED_ELSEWHERE,
+    Block,
+    Page,
+    all_pages,
+    blocks_of,
+)
 from tests.support.settings import load_config
 from tests.support.tables import each_row
 
@@ -29,6 +36,9 @@ PLAIN = ("", "text")
 """Languages of blocks that show something and have no reader."""
 LEAST_SHARE = 0.85
 """The share of commands that are executed, here or by another test."""
+WIDEST = 80
+LISTS = ("docs/reference/", "docs/contributing/")
+"""Pages that show records and events, one a line."""
 
 
 def test_each_block_has_a_language_that_is_tested() -> None:
@@ -40,6 +50,26 @@ def test_each_block_has_a_language_that_is_tested() -> None:
         if block.language not in languages
     ]
     assert unknown == []
+
+
+def wide_lines(page: Page) -> Iterator[str]:
+    for block in page.blocks:
+        for number, line in enumerate(block.text.splitlines(), start=block.line + 1):
+            if len(line) > WIDEST:
+                yield f"{page.path}:{number}: {len(line)} characters"
+
+
+def test_a_reader_sees_whole_lines_of_code() -> None:
+    """The site shows this many characters in a window of 1,280 pixels."""
+    pages = [page for page in all_pages() if not page.path.startswith(LISTS)]
+    assert [line for page in pages for line in wide_lines(page)] == []
+
+
+def test_a_wide_line_of_code_is_found() -> None:
+    block = Block("page.md", 7, "text", f"short\n{'x' * 81}\n")
+    assert list(wide_lines(Page("page.md", (), (block,)))) == [
+        "page.md:9: 81 characters"
+    ]
 
 
 # --- Blocks that are read -------------------------------------------------------------

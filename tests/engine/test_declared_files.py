@@ -317,6 +317,7 @@ async def test_tools_may_change_ignored_files_of_a_folder_that_the_step_names(
         ("**/*.py", "a/x.py", False),
         ("a/", "./a/deep/*.py", False),
     ],
+    most=3,
 )
 async def test_steps_that_may_touch_one_file_do_not_run_at_the_same_time(
     tmp_path: Path, first: str, second: str, *, together: bool

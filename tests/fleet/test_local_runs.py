@@ -29,7 +29,7 @@ from cdd_agent.session.open_project import open_project
 from cdd_agent.tickets.step_tally import StepTally
 from cdd_agent.tickets.store import TicketStore
 from tests.fleet.tickets import TESTED, cdd, project, script, tree
-from tests.support.homes import at_home
+from tests.support.homes import at_home, with_quick_pytest
 from tests.support.projects import says
 from tests.travel.copies import copied
 
@@ -37,13 +37,16 @@ SLUGS = ("bug-a", "bug-b", "bug-c")
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared(
+    tmp_path_factory: pytest.TempPathFactory, quick_pytest_folder: str
+) -> Path:
     folder = tmp_path_factory.mktemp("known").resolve()
     with at_home(folder), pytest.MonkeyPatch.context() as patch:
         tickets = dict.fromkeys(SLUGS, TESTED)
         root = project(folder / "made", tickets, patch)
         model = script(folder, says("a.txt", "good"))
-        assert cdd(root, "exec", "bug-a", "--worktree", "--model", model) == 0
+        with with_quick_pytest(quick_pytest_folder):
+            assert cdd(root, "exec", "bug-a", "--worktree", "--model", model) == 0
     return root.parent
 
 

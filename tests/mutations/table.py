@@ -1748,7 +1748,7 @@ MUTATIONS = [
             (
                 "a file that was edited since has changed",
                 "engine/missing_work.py",
-                "            if not is_left and not _lost_touches(_since_deletion(touches), now):\n",
+                "            if not is_left and not _lost_touches(_since_deletion(touches), version):\n",
                 "            if False:\n",
                 "engine/test_changed_since.py",
             ),
@@ -3859,7 +3859,7 @@ MUTATIONS = [
             ),
             (
                 "an unusable summary keeps the former one",
-                "return replace(summary, text=former)",
+                "return replace(summary, text=former_summary)",
                 "return summary",
                 "tests/agents/test_compaction.py",
             ),
@@ -3953,8 +3953,8 @@ MUTATIONS = [
     Mutation(
         "the rules of a project are in a prompt once",
         "engine/shown_files.py",
-        "if path in self.unshown or path in self._met:",
-        "if path in self._met:",
+        "if path in self.unshown or path in self._added_names:",
+        "if path in self._added_names:",
         "tests/agents/test_rules_once.py",
     ),
     Mutation(
@@ -4074,7 +4074,7 @@ MUTATIONS = [
             (
                 "only the approval of a diff that was shown loses words",
                 "socrates.py",
-                "if needs_to_see and self._shown_loss != (seen.data, spec):",
+                "if needs_to_see and self._shown_loss != (on_disk.data, spec):",
                 "if needs_to_see and self._shown_loss is None:",
                 "test_spec_changes.py",
             ),
@@ -4095,7 +4095,7 @@ MUTATIONS = [
             (
                 "a turn shows what it removes",
                 "socrates.py",
-                "if lost_words(before.spec, spec):",
+                "if lost_words(former_draft.spec, spec):",
                 "if False:",
                 "test_spec_dialogues.py",
             ),
@@ -4116,7 +4116,7 @@ MUTATIONS = [
             (
                 "an id is not used again",
                 "spec_items.py",
-                "or self._was_given(change.id)",
+                "or self._was_issued(change.id)",
                 "",
                 "test_spec_draft.py",
             ),
@@ -4339,7 +4339,7 @@ MUTATIONS = [
             (
                 "a file that a step's own check removed is not missed",
                 "engine/missing_work.py",
-                "            if change is None or not loss.found.matches(change.after):\n",
+                "            if change is None or not loss.version.matches(change.after):\n",
                 "            if True:\n",
             ),
             (
@@ -4539,8 +4539,8 @@ MUTATIONS = [
             (
                 "a line that changed again is left out",
                 "lines.py",
-                "    for place, number in _find_equal_lines(new, now):",
-                "    for place, number in zip(range(1, len(now)), range(1, len(now))):",
+                "    for place, number in _find_equal_lines(new, current_lines):",
+                "    for place, number in zip(range(1, len(new)), range(1, len(new))):",
                 "tests/verification/strength/test_lines.py",
             ),
             (

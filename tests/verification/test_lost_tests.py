@@ -1237,7 +1237,7 @@ def seconds_for_honest_text() -> float:
     )
 
 
-@each_row(("suffix", "around", "piece"), HOSTILE.values(), ids=HOSTILE)
+@each_row(("suffix", "around", "piece"), HOSTILE.values(), ids=HOSTILE, most=8)
 def test_hostile_text_takes_no_longer_than_its_length_explains(
     suffix: str, around: str, piece: str
 ) -> None:

@@ -570,7 +570,7 @@ EDITED = (
             [
                 "! bug-login is not done: 2/2 steps passed, 1 file, 0:01:15",
                 "!   criterion 3 is new: “It is safe”",
-                "! No step serves it as it is now. Add a step whose `**Serves:**` names it: `/plan bug-login` in the shell, `cdd plan bug-login --regenerate`, or by hand.",
+                "! No step serves its current wording. Add a step whose `**Serves:**` names it: `/plan bug-login` in the shell, `cdd plan bug-login --regenerate`, or by hand.",
             ],
         ),
         (
@@ -593,7 +593,7 @@ EDITED = (
                 "!   unverified: 1. Test it",
                 "!   criterion 2 is changed since it was verified: “A user can log in”",
                 "!   criterion 3 is new: “It is safe”",
-                "! No step serves them as they are now. Add a step whose `**Serves:**` names them: `/plan bug-login` in the shell, `cdd plan bug-login --regenerate`, or by hand.",
+                "! No step serves their current wording. Add a step whose `**Serves:**` names them: `/plan bug-login` in the shell, `cdd plan bug-login --regenerate`, or by hand.",
                 "✗ The run does not meet `require: verified`: not each step's tests have passed; criterion 2 is changed since it was verified; criterion 3 is new.",
             ],
         ),

@@ -207,7 +207,7 @@ class _ShellCommands:
 
 
 def _as_git_command(words: list[str]) -> list[str]:
-    """To one word: `git-restore`."""
+    """Join the words of a git command: `git-restore`."""
     if words[0] == "git" and len(words) > 1:
         words = [f"git-{words[1]}", *words[2:]]
     if words[0] == "git-checkout" and "--" in words:

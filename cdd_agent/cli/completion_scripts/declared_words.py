@@ -39,12 +39,9 @@ class FlagWords(NamedTuple):
     is_switch: bool
     value_name: str
     values: tuple[str, ...]
-    """Words and sources."""
 
 
 class CommandWords(NamedTuple):
-    """The words that can follow a command."""
-
     name: str
     """Empty for a line without a command."""
     summary: str
@@ -67,7 +64,6 @@ def read_commands() -> list[CommandWords]:
 
 
 def flags_with_values(commands: Iterable[CommandWords]) -> list[str]:
-    """Return the names of the flags that take a value."""
     names: set[str] = set()
     for command in commands:
         for flag in command.flags:

@@ -60,7 +60,6 @@ def _at(command: str, place: str = "") -> str:
 
 
 def _offer(values: tuple[str, ...], *, is_flag: bool) -> str:
-    """Return the options of `complete` for the values."""
     options = []
     if is_flag:
         options.append("-r" if Source.FILES in values else "-x")

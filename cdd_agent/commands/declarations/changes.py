@@ -3,6 +3,7 @@
 from cdd_agent.commands.declaration import (
     JSON,
     OPTIONAL_TICKET,
+    TICKET_NOTE,
     Command,
     Front,
     Group,
@@ -60,7 +61,9 @@ CHANGES = (
         Group.CHANGES,
         "Undo the newest change, or a step",
         (
-            OPTIONAL_TICKET,
+            OPTIONAL_TICKET._replace(
+                note=f"{TICKET_NOTE}, or a change that `--list` names"
+            ),
             JSON,
             *_STEP,
             switch(

@@ -154,9 +154,9 @@ def _group(criterion: CriterionProof) -> RowGroup:
 
 def _step_row(place: int, step: StepSummary) -> ListRow:
     facts = []
-    seen = step.evidence
-    if seen is not None and seen.fixed + seen.new:
-        facts.append(f"+{count_of(seen.fixed + seen.new, 'test')}")
+    evidence = step.evidence
+    if evidence is not None and evidence.fixed + evidence.new:
+        facts.append(f"+{count_of(evidence.fixed + evidence.new, 'test')}")
     if step.files:
         facts.append(count_of(len(step.files), "file"))
     key = ("criterion", place, step.number)

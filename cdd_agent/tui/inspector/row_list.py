@@ -167,10 +167,10 @@ class RowList(GuardedWidget, ScrollView, can_focus=True):
     def _move_to(self, place: int) -> None:
         if not self._rows:
             return
-        before = self.row
+        former_row = self.row
         self.cursor = min(max(place, 0), len(self._rows) - 1)
         self._show_cursor()
-        self._report_cursor(before)
+        self._report_cursor(former_row)
 
     def _move_to_key(self, key: Hashable) -> None:
         for place, (row, _) in enumerate(self._rows):
@@ -179,9 +179,9 @@ class RowList(GuardedWidget, ScrollView, can_focus=True):
                 break
         self._show_cursor()
 
-    def _report_cursor(self, before: ListRow | None) -> None:
+    def _report_cursor(self, former_row: ListRow | None) -> None:
         row = self.row
-        if row is not None and row != before:
+        if row is not None and row != former_row:
             self.post_message(self.Highlighted(self, row))
 
     def _show_cursor(self) -> None:

@@ -13,7 +13,7 @@ from cdd_agent.tui.transcript.blocks import BlockKind
 if TYPE_CHECKING:
     from cdd_agent.tui.screen_actions import ScreenActions
 
-_KEPT = (
+_TEXT_SAVED = (
     "Your text is saved. Press `e` to open it again. To discard it, delete all of it"
     " in the editor: the plan stays unchanged."
 )
@@ -36,7 +36,7 @@ async def edit_step(app: ScreenActions, slug: str, number: int) -> None:
         words = "\n".join(filter(None, (error.message, error.hint)))
         news = [(BlockKind.ERROR, words)]
         if editing is not None and has_begun and editing.is_kept:
-            news.append((BlockKind.NOTE, _KEPT))
+            news.append((BlockKind.NOTE, _TEXT_SAVED))
         screen.report(number, *news)
         return
     if warnings is None:

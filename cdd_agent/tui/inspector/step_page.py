@@ -154,15 +154,15 @@ def _text_of(details: StepDetails) -> str:
 
 
 def _test_in_words(test: SeenTest) -> Block:
-    before = "new" if test.before is None else f"{test.before.value} before"
+    earlier_result = "new" if test.before is None else f"{test.before.value} before"
     match test.result, test.before:
         case Result.FAILED, Result.FAILED:
             return BlockKind.WARNING, f"{test.name}  failed, also before"
         case Result.FAILED, _:
-            return BlockKind.ERROR, f"{test.name}  failed, {before}"
+            return BlockKind.ERROR, f"{test.name}  failed, {earlier_result}"
         case Result.PASSED, Result.PASSED:
             return BlockKind.GOOD, test.name
         case Result.PASSED, _:
-            return BlockKind.GOOD, f"{test.name}  passed, {before}"
+            return BlockKind.GOOD, f"{test.name}  passed, {earlier_result}"
         case _:
-            return BlockKind.NOTE, f"{test.name}  {test.result.value}, {before}"
+            return BlockKind.NOTE, f"{test.name}  {test.result.value}, {earlier_result}"

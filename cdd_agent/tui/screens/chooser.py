@@ -135,8 +135,12 @@ class Chooser(Overlay):
 
     @property
     def highlighted(self) -> ChooserRow | None:
-        at = self.query_one(OptionList).highlighted
-        return self._listed[at] if at is not None and at < len(self._listed) else None
+        index = self.query_one(OptionList).highlighted
+        return (
+            self._listed[index]
+            if index is not None and index < len(self._listed)
+            else None
+        )
 
     def type(self, text: str) -> None:
         self._typed += text
@@ -169,14 +173,14 @@ class Chooser(Overlay):
                 self.query_one(OptionList).highlighted = place
 
     def _fill(self, *, keep: bool = False) -> None:
-        former = self.highlighted if keep else None
+        kept_row = self.highlighted if keep else None
         rows = matching_rows(self._rows, self._typed)
         self._listed = list(rows) if self._typed.strip() else _with_headings(rows)
         options = self.query_one(OptionList)
         options.set_options(self._options(max(self.size.width * 11 // 20, 16)))
         options.highlighted = self._listed.index(rows[0]) if rows else None
-        if former is not None:
-            self.highlight(former.key)
+        if kept_row is not None:
+            self.highlight(kept_row.key)
         self.query_one("#filter", Static).update(self.typed_line())
         if not self._listed and self._rows:
             self.hint(self.NOTHING)
@@ -212,14 +216,14 @@ class Chooser(Overlay):
 
 
 def _with_headings(rows: Iterable[ChooserRow]) -> list[ChooserRow | None]:
-    shown: list[ChooserRow | None] = []
+    lines: list[ChooserRow | None] = []
     section = ""
     for row in rows:
         if row.section != section:
             section = row.section
-            shown.append(None)
-        shown.append(row)
-    return shown
+            lines.append(None)
+        lines.append(row)
+    return lines
 
 
 def _line(row: ChooserRow, width: int) -> Content:

@@ -88,11 +88,11 @@ class SetupPage(Struct, frozen=True):
     own_name: Callable[[str], ChooserRow] | None = None
 
 
-def _key_page(name: str, about: str, take: Callable[[str], None]) -> SetupPage:
+def _key_page(name: str, text: str, take: Callable[[str], None]) -> SetupPage:
     return SetupPage(
         f"{name}: API key",
         "Enter: try the key · Esc: back",
-        about,
+        text,
         take=take,
         prompt="paste the key",
         is_secret=True,
@@ -192,22 +192,22 @@ class ModelSetup(Chooser):
         return SetupPage(title, keys, rows=tuple(rows), choose=self._choose_source)
 
     def _page_of_key(self, provider: str, problem: str = "") -> SetupPage:
-        about = ask_for_key(provider)
+        text = ask_for_key(provider)
         if problem:
-            about = f"{problem}\n\n{about}"
+            text = f"{problem}\n\n{text}"
         take = partial(self._take_key, provider)
-        return _key_page(title_of(provider), about, take)
+        return _key_page(title_of(provider), text, take)
 
     def _page_of_server_key(self, wanted: KeyWanted) -> SetupPage:
-        about = f"{wanted.reason}\n\n{ask_for_server_key()}"
+        text = f"{wanted.reason}\n\n{ask_for_server_key()}"
         take = partial(self._take_server_key, wanted.api_base)
-        return _key_page(wanted.api_base, about, take)
+        return _key_page(wanted.api_base, text, take)
 
-    def _page_of_address(self, about: str = "") -> SetupPage:
+    def _page_of_address(self, text: str = "") -> SetupPage:
         return SetupPage(
             "A server that speaks OpenAI's protocol",
             "Enter: look for models there · Esc: back",
-            about or "The address of the server, such as http://127.0.0.1:8080/v1",
+            text or "The address of the server, such as http://127.0.0.1:8080/v1",
             take=self._take_address,
             prompt="type or paste the address",
         )
@@ -241,11 +241,11 @@ class ModelSetup(Chooser):
             self._finish(offer.model, offer.api_base)
 
         server = offers[0].server
-        about = "" if offers[0].api_base.endswith(server) else offers[0].api_base
+        text = "" if offers[0].api_base.endswith(server) else offers[0].api_base
         return SetupPage(
             f"{server}: model",
             "↑↓ or type · Enter: use for this project · Esc: back",
-            about,
+            text,
             tuple(ChooserRow(name, name) for name in by_name),
             choose=choose,
         )
@@ -314,7 +314,7 @@ class ModelSetup(Chooser):
     # Requests
 
     @work(exclusive=True, group="setup")
-    async def _try_key(self, provider: str, key: Key, given: str = "") -> None:
+    async def _try_key(self, provider: str, key: Key, source: str = "") -> None:
         """Try a key, and continue with the models. `given` is the source of a key that
         was not typed.
         """
@@ -322,13 +322,13 @@ class ModelSetup(Chooser):
             answer = await try_key(provider, key, self._environment)
         match answer:
             case KeyRefused(reason=reason):
-                whose = given or "the key"
+                whose = source or "the key"
                 problem = f"{title_of(provider)} refused {whose}: {reason}"
                 page = self._page_of_key(provider, problem)
-                self._open(page) if given else self._replace(page)
+                self._open(page) if source else self._replace(page)
             case KeyAccepted(models=models, note=note):
                 page = self._page_of_models(provider, models, note)
-                if given:
+                if source:
                     self._open(page)
                     return
                 keep_for_session(provider, key)

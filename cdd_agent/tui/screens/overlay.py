@@ -139,11 +139,11 @@ class Overlay(GuardedWidget, ModalScreen[str]):
         """
         if self.is_current:
             return False
-        again = (
+        copy = (
             event.copy() if isinstance(event, events.Key) else events.Paste(event.text)
         )
-        again.time = event.time
-        self.app.post_message(again)
+        copy.time = event.time
+        self.app.post_message(copy)
         return True
 
     async def on_key(self, event: events.Key) -> None:
@@ -155,13 +155,13 @@ class Overlay(GuardedWidget, ModalScreen[str]):
             self.dismiss("")
             return
         self.hint("")
-        before = self.seen()
+        state_before = self.seen()
         action = actions_by_key(type(self)).get(event.key)
         if action is not None:
             await self.app.run_action(action, self)
         elif event.is_printable and event.character:
             self.type(event.character)
-        if self.is_current and self.seen() == before:
+        if self.is_current and self.seen() == state_before:
             self.hint(self.why_nothing(event.key))
 
     def on_paste(self, event: events.Paste) -> None:

@@ -62,10 +62,10 @@ class Palette(Chooser):
 
 def _ticket_rows(project: Project) -> Iterator[ChooserRow]:
     for ticket in project.tickets.list():
-        seen = view(ticket)
-        line = next_command(ticket, seen)
-        steps = f" {seen.done}/{seen.total}" if seen.total else ""
-        detail = f"ticket · {seen.state}{steps}"
+        ticket_view = view(ticket)
+        line = next_command(ticket, ticket_view)
+        steps = f" {ticket_view.done}/{ticket_view.total}" if ticket_view.total else ""
+        detail = f"ticket · {ticket_view.state}{steps}"
         yield ChooserRow(line, line, detail, section="Tickets of this project")
 
 

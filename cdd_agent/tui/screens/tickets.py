@@ -63,7 +63,7 @@ class TicketsScreen(Chooser):
             self.hint(error.message)
             return
         self._count = len(tickets)
-        self.head(_counted(tickets))
+        self.head(_count_by_state(tickets))
         now = datetime.now(UTC)
         self.show([*(_row(ticket, now) for ticket in tickets), _NEW])
 
@@ -81,12 +81,12 @@ def ago(then: datetime, now: datetime) -> str:
 
 
 def _row(ticket: TicketOverview, now: datetime) -> ChooserRow:
-    seen = ticket.view
-    progress = f"{seen.done}/{seen.total}" if seen.total else ""
+    view = ticket.view
+    progress = f"{view.done}/{view.total}" if view.total else ""
     money = f"${ticket.usd:.2f}" if ticket.usd else ""
     when = ago(ticket.touched, now) if ticket.touched else ""
     columns = (
-        (seen.state, 13),
+        (view.state, 13),
         (f"{progress:>5}", 6),
         (f"{money:>7}", 8),
         (f"{when:>10}", 11),
@@ -94,16 +94,16 @@ def _row(ticket: TicketOverview, now: datetime) -> ChooserRow:
     facts = "".join(set_cell_size(text, width) for text, width in columns)
     return ChooserRow(
         ticket.next_line,
-        seen.slug,
-        f"{facts} {seen.error or ticket.next_line.split()[0]}",
-        _SIGNS.get(seen.state, "·"),
+        view.slug,
+        f"{facts} {view.error or ticket.next_line.split()[0]}",
+        _SIGNS.get(view.state, "·"),
     )
 
 
-def _counted(tickets: list[TicketOverview]) -> str:
+def _count_by_state(tickets: list[TicketOverview]) -> str:
     states = [ticket.view.state for ticket in tickets]
-    counted = ("in progress", "failed", "spec changed", "planned", "completed", "done")
-    parts = [f"{states.count(state)} {state}" for state in counted]
+    order = ("in progress", "failed", "spec changed", "planned", "completed", "done")
+    parts = [f"{states.count(state)} {state}" for state in order]
     return " · ".join(
         [
             f"Tickets: {len(tickets)}",

@@ -71,8 +71,8 @@ class TrustScreen(Overlay):
         self._show()
 
     def seen(self) -> Hashable:
-        at = self.query_one(Transcript).scroll_target_y
-        return self._shows_file, self._seen_at, at
+        scroll_position = self.query_one(Transcript).scroll_target_y
+        return self._shows_file, self._seen_at, scroll_position
 
     def action_trust(self) -> None:
         self._answer(TrustAnswer.TRUST)

@@ -67,14 +67,14 @@ class BurstFilter:
         """Return the tokens whose wait is over."""
         if at < self.deadline:
             return []
-        held, self._held = self._held, []
+        tokens, self._held = self._held, []
         if at < self._last_at + BURST_GAP:
             self.deadline = self._last_at + BURST_GAP
-            return held
+            return tokens
         self.deadline = inf
         has_text, self._has_text = self._has_text, False
         self._holds_lines = False
-        return _resolve(held, has_text=has_text)
+        return _resolve(tokens, has_text=has_text)
 
 
 def _is_key_alone(token: Token) -> bool:
@@ -86,11 +86,11 @@ def _is_text(token: Token) -> bool:
     return isinstance(token, str) and len(token) == 1 and is_text(token)
 
 
-def _resolve(held: list[Token], *, has_text: bool) -> list[Token]:
+def _resolve(tokens: list[Token], *, has_text: bool) -> list[Token]:
     # A paste that contains an end marker lasts until its last one.
-    ends = [index for index, token in enumerate(held) if isinstance(token, PasteEnd)]
-    pasted = _as_paste(held[: ends[-1]]) if ends else []
-    rest = _without_line_feeds_of_enter(held[ends[-1] + 1 :] if ends else held)
+    ends = [index for index, token in enumerate(tokens) if isinstance(token, PasteEnd)]
+    pasted = _as_paste(tokens[: ends[-1]]) if ends else []
+    rest = _without_line_feeds_of_enter(tokens[ends[-1] + 1 :] if ends else tokens)
     line_ends = sum(token in ("\r", "\n") for token in rest)
     if has_text and line_ends > 1:
         return _as_paste([*pasted, *rest])

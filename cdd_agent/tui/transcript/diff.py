@@ -98,10 +98,10 @@ class DiffLine(TranscriptLine, eq=False, kw_only=True):
         old, new = (
             (self, self.counterpart) if self.sign == "-" else (self.counterpart, self)
         )
-        before, after = changed_words(old.text, new.text)
+        old_spans, new_spans = changed_words(old.text, new.text)
         return _on_top(
             code,
-            before if self.sign == "-" else after,
+            old_spans if self.sign == "-" else new_spans,
             _WORD_INKS[self.sign],
             len(self.text),
         )

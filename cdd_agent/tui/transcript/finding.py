@@ -31,13 +31,13 @@ class Search:
     def look(self, lines: Iterable[TranscriptLine]) -> None:
         """Search these lines again. The current match stays, if it still exists."""
         find = self._pattern.findall
-        before = self.hits[self.current] if self.hits else None
+        former_hit = self.hits[self.current] if self.hits else None
         self.hits = [
             Hit(line, nth)
             for line in lines
             for nth in range(sum(len(find(part.text)) for part in line.laid_out()))
         ]
-        self.current = self.hits.index(before) if before in self.hits else 0
+        self.current = self.hits.index(former_hit) if former_hit in self.hits else 0
 
     def place(self, hit: Hit) -> HitPlace | None:
         """Return a match's current place; None if its line now shows less text."""

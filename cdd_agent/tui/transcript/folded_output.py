@@ -44,7 +44,7 @@ class FoldedOutput:
         if self.header.fold.opening is not Opening.ALL:
             return []
         self._is_settling = True
-        return [self.header, *self._below(self._taken())]
+        return [self.header, *self._below(self._take_lines())]
 
     def tail(self) -> list[TranscriptLine]:
         rest = self._output.tail()
@@ -59,9 +59,11 @@ class FoldedOutput:
         rest = self._output.finish()
         if self._is_settling:
             return self._below(rest)
-        return Foldable(self.header, [*self._taken(), *rest], "", self._sample).lines()
+        return Foldable(
+            self.header, [*self._take_lines(), *rest], "", self._sample
+        ).lines()
 
-    def _taken(self) -> list[TranscriptLine]:
+    def _take_lines(self) -> list[TranscriptLine]:
         left_out = f"… {self._dropped:,} earlier lines omitted"
         first = [TranscriptLine(text=left_out, ink="left-out")] if self._dropped else []
         lines = [*first, *self._kept]

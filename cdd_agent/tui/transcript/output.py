@@ -53,9 +53,14 @@ def _line(source: str) -> TranscriptLine:
         r"  \1", sanitize_for_display(remove_escapes(source).expandtabs(8))
     )
     if rule := _rule_around(text):
-        before, after = rule
+        leading, trailing = rule
         return _OutputRule(
-            text=text, ink="output", gutter=_BAR, hang=_BAR, before=before, after=after
+            text=text,
+            ink="output",
+            gutter=_BAR,
+            hang=_BAR,
+            before=leading,
+            after=trailing,
         )
     return TranscriptLine(text=text, ink="output", gutter=_BAR, hang=_BAR)
 
@@ -63,16 +68,16 @@ def _line(source: str) -> TranscriptLine:
 def _rule_around(text: str) -> tuple[int, int] | None:
     if text[:1] not in _RULE_CHARACTERS:
         return None
-    before = len(text) - len(text.lstrip(text[0]))
-    after = len(text) - before - len(text[before:].rstrip(text[0]))
-    words = text[before : len(text) - after]
-    if before < _SHORTEST_RULE or (words and after < _SHORTEST_RULE):
+    leading = len(text) - len(text.lstrip(text[0]))
+    trailing = len(text) - leading - len(text[leading:].rstrip(text[0]))
+    words = text[leading : len(text) - trailing]
+    if leading < _SHORTEST_RULE or (words and trailing < _SHORTEST_RULE):
         return None
     if words and not (
         words[0] == words[-1] == " " and any(character.isalnum() for character in words)
     ):
         return None
-    return before, after
+    return leading, trailing
 
 
 class _OutputRule(TranscriptLine, eq=False, kw_only=True):

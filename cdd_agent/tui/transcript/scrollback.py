@@ -247,21 +247,21 @@ class Scrollback:
         return self._leave_out()
 
     def _leave_out(self) -> int:
-        gone = 0
+        removed_rows = 0
         while self._weight > self._max_rows and len(self._parts) > 1:
             part = self._parts.popleft()
             self._weight -= part.weight
-            gone += part.rows
+            removed_rows += part.rows
             # Without its header, the rest of a block could not be opened.
             if part.fold is not None:
                 part.fold.opening = Opening.ALL
-        if not gone:
+        if not removed_rows:
             return 0
         if self._left_out:
-            gone += 1  # the previous notice
-        self.rows[:gone] = self._notice()
+            removed_rows += 1  # the previous notice
+        self.rows[:removed_rows] = self._notice()
         self._left_out = True
-        moved = gone - 1
+        moved = removed_rows - 1
         self.settled -= moved
         return moved
 

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 _WAITING = "  queued · Esc: return it to the prompt"
 _ASIDE = "  returns to the prompt when the question is answered"
 _UNSENT = "  not sent · ↑: restore it"
-_MOST_FOUND = 50
-_FELT_HERE = ("up", "down", "tab", "ctrl+r")
+_MAX_MATCHES = 50
+_KEYS_OF_PROMPT = ("up", "down", "tab", "ctrl+r")
 _SOON = 0.3
 """Seconds after a key until the draft is saved."""
 _SEARCHING = "Enter: use this line · Esc: back"
 _OLDER = " · Ctrl+R: next older"
-_NOTHING_FOUND = "No match · Esc: back · Enter: keep the text"
+_NO_MATCH = "No match · Esc: back · Enter: keep the text"
 
 
 class Prompt(GuardedWidget, Vertical):
@@ -123,13 +123,13 @@ class Prompt(GuardedWidget, Vertical):
         """Queued lines, with the meanings that they were sent with."""
         self._aside: list[str] = []
         self._unsent: list[str] = []
-        self._found: list[Completion] = []
-        self._found_for = ""
+        self._completions: list[Completion] = []
+        self._completed_text = ""
         """The text that they complete."""
         self._put: str | None = None
         self._quiet_for: str | None = None
         """A text without completions: it comes from the list or the history."""
-        self._searched_from: str | None = None
+        self._text_before_search: str | None = None
         """The draft before the search in the history; None without a search."""
         self._keeping: Timer | None = None
         self.when_empty: Callable[[events.Key], bool] = lambda event: False
@@ -165,16 +165,16 @@ class Prompt(GuardedWidget, Vertical):
     @property
     def is_searching(self) -> bool:
         """True during a search in the history. The text is not a draft then."""
-        return self._searched_from is not None
+        return self._text_before_search is not None
 
     @property
     def doing(self) -> str:
         """The effect of Enter, unless it sends a line."""
-        if self._searched_from is not None:
-            if not self._found:
-                return _NOTHING_FOUND
-            return _SEARCHING + _OLDER if len(self._found) > 1 else _SEARCHING
-        row = self._chosen
+        if self._text_before_search is not None:
+            if not self._completions:
+                return _NO_MATCH
+            return _SEARCHING + _OLDER if len(self._completions) > 1 else _SEARCHING
+        row = self._selected
         if row is None or row.kind is CompletionKind.COMMAND:
             return ""
         shown = row.line if row.is_command else row.shown
@@ -182,14 +182,14 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def line_to_send(self) -> str:
-        row = self._chosen
+        row = self._selected
         if row is not None and row.kind is CompletionKind.COMMAND:
             return row.line
         return self.text
 
     @property
     def has_choice(self) -> bool:
-        return self._chosen is not None
+        return self._selected is not None
 
     @property
     def about_text(self) -> str:
@@ -203,7 +203,7 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def offers(self) -> list[Completion]:
-        return self._found if self.has_class("-completing") else []
+        return self._completions if self.has_class("-completing") else []
 
     def replace(self, text: str) -> None:
         self.area.put(text)
@@ -233,7 +233,7 @@ class Prompt(GuardedWidget, Vertical):
         return bool(self.text.strip()) and self.text != self._put
 
     def offer_again(self) -> None:
-        is_free = self._searched_from is None and self._chosen is None
+        is_free = self._text_before_search is None and self._selected is None
         if is_free and self.area.text != self._quiet_for:
             self._offer()
 
@@ -248,7 +248,7 @@ class Prompt(GuardedWidget, Vertical):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self._take(self._found[event.option_index])
+        self._take(self._completions[event.option_index])
 
     def seen(self) -> Hashable:
         return (
@@ -265,20 +265,20 @@ class Prompt(GuardedWidget, Vertical):
         is_empty = not self.text and not self.is_completing
         if is_empty and not brings_back and self.when_empty(event):
             return
-        before = self.seen()
+        state_before = self.seen()
         if event.key == "enter":
             self._enter(event)
             return
         self._do(event.key)
-        if event.key in _FELT_HERE and self.seen() == before:
+        if event.key in _KEYS_OF_PROMPT and self.seen() == state_before:
             self.post_message(PromptArea.NothingDone(event.key))
 
     def _catch_up(self) -> None:
-        if self.area.text not in (self._found_for, self._quiet_for):
+        if self.area.text not in (self._completed_text, self._quiet_for):
             self._offer()
 
     def _enter(self, event: events.Key) -> None:
-        row = self._chosen
+        row = self._selected
         is_sent = row is None or row.kind is CompletionKind.COMMAND
         if self.is_searching or not is_sent:
             self._take(row)
@@ -307,14 +307,14 @@ class Prompt(GuardedWidget, Vertical):
     def _complete_by_tab(self) -> None:
         if not self.is_completing:  # Tab came before the completions
             self._offer()
-            if len(self._found) == 1:
-                self._take(self._found[0])
+            if len(self._completions) == 1:
+                self._take(self._completions[0])
         elif self.is_searching or not self._complete_common():
-            self._take(self._chosen or next(iter(self._found), None))
+            self._take(self._selected or next(iter(self._completions), None))
 
     def _escape(self) -> None:
-        if self._searched_from is not None:
-            self.replace(self._searched_from)
+        if self._text_before_search is not None:
+            self.replace(self._text_before_search)
         elif self.is_completing:
             # A list that arrives late stays closed, too.
             self._quiet_for = self.area.text
@@ -336,21 +336,23 @@ class Prompt(GuardedWidget, Vertical):
     def _search(self) -> None:
         if self.is_suggesting:
             self.replace("")
-        self._searched_from = self.text
+        self._text_before_search = self.text
         self._offer()
 
     @work(group="editor")
     async def _edit(self) -> None:
-        before = self.text if self._searched_from is None else self._searched_from
-        self.replace(before)
+        original = (
+            self.text if self._text_before_search is None else self._text_before_search
+        )
+        self.replace(original)
         try:
-            text = await edit_text(self.app, before)
+            text = await edit_text(self.app, original)
         except CddError as error:
             hint = f" {error.hint}" if error.hint else ""
             message = f"{error.message}.{hint} Your text is unchanged."
             self.notify(message, severity="warning", markup=False, timeout=10)
             return
-        if self.text != before:
+        if self.text != original:
             self.put_away()
         self.replace(text)
 
@@ -431,8 +433,8 @@ class Prompt(GuardedWidget, Vertical):
 
     @property
     def _draft(self) -> str:
-        if self._searched_from is not None:
-            return self._searched_from
+        if self._text_before_search is not None:
+            return self._text_before_search
         return "" if self.is_suggesting else self.text
 
     @property
@@ -479,27 +481,27 @@ class Prompt(GuardedWidget, Vertical):
         self._keep_soon()
 
     def _offer(self) -> None:
-        if self._searched_from is None:
-            self._found = self._complete(self.area.text)
+        if self._text_before_search is None:
+            self._completions = self._complete(self.area.text)
         else:
-            lines = self._history.search(self.text, _MOST_FOUND)
-            self._found = [Completion(line, _on_one_row(line)) for line in lines]
-        self._found_for = self.area.text
+            lines = self._history.search(self.text, _MAX_MATCHES)
+            self._completions = [Completion(line, _on_one_row(line)) for line in lines]
+        self._completed_text = self.area.text
         completions = self.query_one(OptionList)
         # The list's margin, the rows' padding, and the scroll bar.
         room = self.size.width - 5
-        completions.set_options(completion_rows(self._found, room))
+        completions.set_options(completion_rows(self._completions, room))
         completions.highlighted = self._default
-        self.set_class(bool(self._found), "-completing")
+        self.set_class(bool(self._completions), "-completing")
         self.post_message(self.DoingChanged())
 
     @property
     def _default(self) -> int | None:
-        if not self._found:
+        if not self._completions:
             return None
-        if self._searched_from is not None:
+        if self._text_before_search is not None:
             return 0
-        typed, first = self._found_for.casefold(), self._found[0]
+        typed, first = self._completed_text.casefold(), self._completions[0]
         is_meant = len(typed) > 1 and first.line.casefold().startswith(typed)
         return 0 if first.is_command and is_meant else None
 
@@ -512,11 +514,11 @@ class Prompt(GuardedWidget, Vertical):
         self.post_message(self.DoingChanged())
 
     @property
-    def _chosen(self) -> Completion | None:
+    def _selected(self) -> Completion | None:
         index = self.query_one(OptionList).highlighted
-        if not self.is_completing or index is None or index >= len(self._found):
+        if not self.is_completing or index is None or index >= len(self._completions):
             return None
-        return self._found[index]
+        return self._completions[index]
 
     def _complete_common(self) -> bool:
         """Insert the common beginning of all completions. False if it adds nothing, or
@@ -524,10 +526,10 @@ class Prompt(GuardedWidget, Vertical):
         """
         text = self.area.text
         # A prefix of characters, not of path parts.
-        common = commonprefix([row.line for row in self._found])  # noqa: RUF071
+        common = commonprefix([row.line for row in self._completions])  # noqa: RUF071
         if (
             self.query_one(OptionList).highlighted != self._default
-            or len(self._found) < 2
+            or len(self._completions) < 2
             or not common.startswith(text)
             or common == text
         ):
@@ -538,7 +540,7 @@ class Prompt(GuardedWidget, Vertical):
         return True
 
     def _take(self, row: Completion | None) -> None:
-        if self._searched_from is not None:
+        if self._text_before_search is not None:
             self.replace(row.line if row is not None else self.text)
         elif row is not None:
             # Continue with the folder's content, or with the next word.
@@ -557,7 +559,7 @@ class Prompt(GuardedWidget, Vertical):
 
     def _close(self) -> None:
         self.remove_class("-completing")
-        self._searched_from = None
+        self._text_before_search = None
         self.post_message(self.DoingChanged())
 
 

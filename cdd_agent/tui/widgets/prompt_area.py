@@ -128,8 +128,8 @@ class PromptArea(GuardedWidget, TextArea):
         if self.is_suggesting:
             self.move_cursor(self.document.end)
         row, column = self.cursor_location
-        before = self.document.get_line(row)[:column]
-        mark = next((mark for mark in self._pasted if before.endswith(mark)), None)
+        text_before = self.document.get_line(row)[:column]
+        mark = next((mark for mark in self._pasted if text_before.endswith(mark)), None)
         if mark is not None and self.selection.is_empty:
             self._delete((row, column - len(mark)), (row, column))
         else:
@@ -167,9 +167,9 @@ class PromptArea(GuardedWidget, TextArea):
         """Run a key's action at once. With Textual's usual way, waiting letters would
         be inserted first.
         """
-        before = self.seen()
+        state_before = self.seen()
         await self.run_action(action)
-        if self.seen() == before and action not in self._REPORTED:
+        if self.seen() == state_before and action not in self._REPORTED:
             self.post_message(self.NothingDone(key))
 
     def _is_for_the_prompt(self, key: str) -> bool:

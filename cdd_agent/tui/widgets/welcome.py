@@ -54,7 +54,7 @@ class Welcome(GuardedWidget, Widget):
         self._notes: tuple[str, ...] = ()
         self._chosen = 0
         self._is_moved = False
-        self._is_left = False
+        self._is_dismissed = False
         """True if Escape removed the highlight."""
         self._is_typing = False
         self._rows_at: dict[int, int] = {}
@@ -62,13 +62,13 @@ class Welcome(GuardedWidget, Widget):
 
     def open(self, beginning: Beginning) -> None:
         """Show these rows. A highlight that the user moved stays on its row."""
-        before, moved = self._row, self._is_moved
+        former_row, was_moved = self._row, self._is_moved
         self._beginning = beginning
         self._chosen = beginning.first
-        if moved and before is not None:
+        if was_moved and former_row is not None:
             places = [row.action for row in beginning.rows]
-            if before.action in places:
-                self._chosen = places.index(before.action)
+            if former_row.action in places:
+                self._chosen = places.index(former_row.action)
         self._appear()
 
     def add_note(self, text: str) -> None:
@@ -94,17 +94,17 @@ class Welcome(GuardedWidget, Widget):
 
     @property
     def is_active(self) -> bool:
-        is_free = not self._is_left and not self._is_typing
+        is_free = not self._is_dismissed and not self._is_typing
         return bool(self.display and self._beginning.rows and is_free)
 
     def take_key(self, event: events.Key) -> bool:
         """Handle a key of an empty prompt. False if it is for the prompt."""
         if not self.display or not self._beginning.rows:
             return False
-        if self._is_left:
+        if self._is_dismissed:
             if event.key != "down":
                 return False
-            self._is_left = False
+            self._is_dismissed = False
             self._appear()
             return True
         match event.key:
@@ -115,7 +115,7 @@ class Welcome(GuardedWidget, Widget):
             case "down":
                 self._choose(self._chosen + 1)
             case "escape":
-                self._is_left = True
+                self._is_dismissed = True
                 self._appear()
             case "enter":
                 if self._guard.is_too_soon(event):
@@ -131,7 +131,7 @@ class Welcome(GuardedWidget, Widget):
         self._guard.press_elsewhere(enter)
 
     def seen(self) -> Hashable:
-        return self.display, self._chosen, self._is_left, self._beginning
+        return self.display, self._chosen, self._is_dismissed, self._beginning
 
     def on_click(self, event: events.Click) -> None:
         place = self._rows_at.get(event.y)
@@ -225,9 +225,9 @@ class Welcome(GuardedWidget, Widget):
         is_chosen = self.is_active and place == self._chosen
         titles = [sanitize_for_display(one.title) for one in rows]
         column = min(max(map(cell_len, titles)), width * 6 // 10)
-        title = _fitted(titles[place], column)
+        title = _fit(titles[place], column)
         detail = sanitize_for_display(row.detail)
-        detail = _fitted(detail, max(width - column - 5, 0)) if detail else ""
+        detail = _fit(detail, max(width - column - 5, 0)) if detail else ""
         sign = "❯ " if is_chosen else "  "
         if not is_chosen:
             return Content.assemble(sign, title, "  ", (detail, "$text-muted"))
@@ -244,7 +244,7 @@ def _quiet(text: str) -> Content:
     return Content.styled(text, "$text-muted")
 
 
-def _fitted(text: str, width: int) -> str:
+def _fit(text: str, width: int) -> str:
     """Return the text in exactly `width` columns."""
     if cell_len(text) <= width:
         return set_cell_size(text, width)
