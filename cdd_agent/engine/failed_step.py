@@ -42,7 +42,7 @@ class FailedStep(Struct, frozen=True):
         return cls(execution, restored), edited
 
     def after(self, earlier: Self | None) -> Self:
-        """Return this failure; `earlier`, if it is of the same attempt and only that
+        """Return this failure, or `earlier` if that is of the same attempt and only its
         restoring had files to restore.
         """
         if self.restored or earlier is None:
