@@ -88,7 +88,9 @@ def change_set(
 def creation(
     root: Path, file_path: str, content: str, protected: Protected
 ) -> ChangeSet:
-    """Raises `FileAlreadyExistsError`, `PathRefused` or `ReplyRefused`."""
+    """Return the change that makes a new file. Raises `FileAlreadyExistsError`,
+    `PathRefused` or `ReplyRefused`.
+    """
     path = writable_path(root, file_path, protected)
     place = root / path
     if look_at(root, path) and place.is_file() and not place.is_symlink():
@@ -135,7 +137,9 @@ def edit(
 def _replace_text(
     root: Path, path: PurePosixPath, content: "_Content", find: str, replace: str
 ) -> bool:
-    """False if the new text is there already. Messages show no hidden lines."""
+    """Replace one text; False if the new one is there already. No message shows lines
+    of a hidden file.
+    """
     try:
         return content.draft.replace_text(find, replace)
     except SearchTextNotFoundError as error:

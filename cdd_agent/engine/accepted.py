@@ -72,7 +72,9 @@ class _Known(Struct, frozen=True):
     """Number of baseline runs included."""
 
     def with_baseline_before(self, step: tuple[int, int] | None) -> "_Known":
-        """Add baseline runs that did not see the step; all if it is None."""
+        """Return the knowledge with the baseline runs that did not see the step; with
+        all if it is None.
+        """
         knowledge = self
         runs = self.baseline.runs[self.added :] if self.baseline else ()
         for each in runs:

@@ -68,7 +68,7 @@ class TicketLock(Struct, frozen=True):
     """Device and inode: another process could delete the file and lock a new one."""
     is_lent: bool = False
     ended: int = 0
-    """Commands of a killed process that were still running."""
+    """Number of a killed process's commands that were still running."""
 
     @classmethod
     def take(cls, folder: Path, slug: str, since: str) -> Self:
@@ -145,7 +145,7 @@ def others_at_work(folder: Path) -> dict[str, str]:
 
 
 def is_at_work(folder: Path) -> bool:
-    """True if a process visibly works on the run."""
+    """True if a process works on the run, False if that cannot be seen."""
     if not (folder / "holder.json").exists():
         return False
     try:
@@ -175,7 +175,9 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _who(holder: Path) -> str:
-    """May be unknown: a new holder may not have written its name yet."""
+    """Return the holder as a clause. Empty if unknown: a new holder may not have
+    written its name yet.
+    """
     try:
         note = json.loads(read_bytes(holder) or b"")
         since = datetime.fromisoformat(note["since"]).astimezone()

@@ -75,7 +75,7 @@ class _LogPass:
         self._tally = EffortTally()
         self._steps: dict[int, LoggedStep] = {}
         self._attempts: dict[int, int] = {}
-        """Step → its current attempt."""
+        """Step → number of its current attempt."""
         self._asked: dict[int, str] = {}
         """Step → the model asked last."""
         self._last_prompt: PromptMade | None = None

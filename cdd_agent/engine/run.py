@@ -80,7 +80,9 @@ from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Agenda
 
 _asked_for: ContextVar[int] = ContextVar("asked_for", default=0)
-"""The step that the model was last asked for; separate for concurrent steps."""
+"""Number of the step that the model was last asked for, 0 for none. Each concurrent
+step has a separate value.
+"""
 
 
 class SavedWork(Enum):
@@ -215,7 +217,7 @@ class Run(Struct):
                 pass
 
     def lost(self, usage: Usage) -> None:
-        """Count and log a call without a whole reply."""
+        """Count and log the usage of a call that brought no whole reply."""
         step = _asked_for.get()
         self._count(self.state.step(step).folder, usage)
         self.record.log.add(ReplyLost(usage, step or None))
@@ -236,7 +238,9 @@ class Run(Struct):
         return next_step(self.plan, self.state)
 
     def agenda(self, step: PlanStep) -> Agenda:
-        """Return the steps around one that is about to run."""
+        """Return the criteria, and the steps before and after one that is about to
+        run.
+        """
         later = []
         earlier = []
         for other in self.plan.order():
@@ -308,7 +312,7 @@ class Run(Struct):
             return self.spec
 
     def refusal(self) -> StepFailed | None:
-        """Return why no step may run: the run's rule rejects a finished one."""
+        """Return why no further step may run: the run's rule rejects a finished one."""
         if self.require is None:
             return None
         refused = [
@@ -332,8 +336,8 @@ class Run(Struct):
         )
 
     def ended(self) -> RunFinished:
-        """Return the summary; after the last step with commits and uncommitted
-        steps.
+        """Return the summary. After the last step it has the run's commits and the
+        uncommitted steps.
         """
         if self.state.status is not RunStatus.COMPLETED:
             return self.summary()
@@ -444,7 +448,9 @@ class Run(Struct):
         return back
 
     def restore_files(self, step: int) -> ChangesPutBack | None:
-        """Restore without a report. Can be repeated."""
+        """Restore a step's files. Returns the event to report, if any. Can be
+        repeated.
+        """
         back = self.restorer(self.state.step(step)).restore()
         if not (back.restored or back.kept or back.merged):
             return None
@@ -513,8 +519,8 @@ class Run(Struct):
         return SavedWork.ROUNDS if attempt.dialogue else SavedWork.NONE
 
     def needs_model(self, number: int, guidance: str, *, is_new: bool = False) -> bool:
-        """True if running the step asks the model. A saved reply may not be enough, if
-        shown files have changed.
+        """True if running the step asks the model now. With a saved reply it may still
+        be asked later, if shown files have changed.
         """
         last = self.state.step(number).last_attempt
         if guidance or is_new or not last:
@@ -546,8 +552,8 @@ class Run(Struct):
         reserved: int,
         root: Path | None = None,
     ) -> StepPrompt:
-        """Return an attempt's prompt, in the user's tree or `root`. `reserved` tokens
-        are for tools and answers; 0 without tools.
+        """Return an attempt's prompt, in the user's tree or in `root`. `reserved` are
+        the tokens for tools and their answers; 0 without tools.
         """
         failed: FailedAttempt | None = None
         missed: dict[str, Ranges] = dict.fromkeys(also_show, ())

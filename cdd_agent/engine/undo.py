@@ -219,7 +219,9 @@ class Undoing(Struct, frozen=True):
     def _carried_out(
         self, number: int | None, ended: Sequence[StepExecution]
     ) -> StepExecution:
-        """Return the step of this number, or the last. `ended` is in order."""
+        """Return the step of this number, or the last one. `ended` are the steps that
+        ran, in order.
+        """
         if number is None:
             return ended[-1]
         for step in ended:

@@ -55,7 +55,9 @@ class FileList(Struct):
 
 
 def read_file_piece(piece: Piece, *, is_below: bool) -> ListedFiles | None:
-    """None for a paragraph below the label, which ends the list."""
+    """Return the files of a piece; None for a paragraph below the label, which ends the
+    list.
+    """
     if piece.kind is PieceKind.TABLE_HEAD:
         return ListedFiles()
     if piece.kind is PieceKind.ROW:

@@ -96,7 +96,7 @@ def only_errors(problems: Collection[Problem]) -> list[Problem]:
 
 
 def find_misfits(problems: Iterable[Problem]) -> list[Problem]:
-    """Return problems between plan and spec."""
+    """Return the problems by which a plan does not fit its spec."""
     return [problem for problem in problems if problem.kind in _ABOUT_THE_SPEC]
 
 

@@ -707,7 +707,9 @@ def edited_steps(plan: ImplementationPlan, state: ExecutionState) -> tuple[int, 
 def unproven_steps(
     plan: ImplementationPlan, state: ExecutionState
 ) -> tuple[Unproven, ...]:
-    """Return steps without passing tests, in plan order."""
+    """Return finished or insufficiently verified steps without passing tests, in plan
+    order.
+    """
     unproven = []
     for step in plan.steps:
         entry = state.step(step.number)
@@ -739,6 +741,6 @@ def next_step(plan: ImplementationPlan, state: ExecutionState) -> PlanStep | Non
 
 
 def next_step_number(plan: ImplementationPlan, state: ExecutionState) -> int:
-    """After the last step: one more than the highest number."""
+    """Return the number of the next step; after the last, one more than the highest."""
     step = next_step(plan, state)
     return step.number if step else max(step.number for step in plan.steps) + 1

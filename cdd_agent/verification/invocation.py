@@ -141,8 +141,8 @@ class RunnerInvocation(Struct, frozen=True):
         return bool(self.obstacle) or self.runner.starts_anything
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
-        """Return what to compare of such a file; None if it does not decide how this
-        command runs tests.
+        """Return what to compare of a file with this name; None if it does not decide
+        how this command runs tests.
         """
         if path.is_relative_to(self.folder):
             path = path.relative_to(self.folder)

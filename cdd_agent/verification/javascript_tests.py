@@ -39,7 +39,9 @@ _CALLS_ANOTHER = Pattern(
 
 
 def javascript_runner(folder: ProjectFolder) -> ProjectRunner | None:
-    """Raises `ManifestUnreadable`."""
+    """Return the command for the tests of a folder; None without tests. Raises
+    `ManifestUnreadable`.
+    """
     if not folder.has("package.json"):
         return None
     content = folder.manifests.content("package.json")
