@@ -236,7 +236,7 @@ class Refusal(Enum):
     )
     SPEC_UNUSABLE = RefusalText(
         RefusalGroup.TICKETS,
-        "spec.yaml is empty / is not complete / cannot be edited safely",
+        "has no spec.yaml / … is empty / is not complete / cannot be edited safely",
         "It lacks what a plan needs, or cdd cannot change one value alone.",
         "Open it with `/socrates SLUG` or in an editor, and add what the message"
         " names.",
@@ -271,7 +271,7 @@ class Refusal(Enum):
     )
     NOTHING_TO_PLAN = RefusalText(
         RefusalGroup.TICKETS,
-        "has no plan yet / There is nothing to plan / no proposed plan",
+        "has no plan / There is nothing to plan / no proposed plan",
         "",
         "Create a plan with `cdd plan SLUG`.",
     )
