@@ -284,7 +284,7 @@ class Engine(Struct):
             attempt = run.record.attempt(execution.folder, execution.attempts)
             if was_cut(attempt):
                 who = "You or the interrupted command"
-            # restoring works without this
+            # the step can be restored without this
             with suppress(CddError):
                 others = await run.ledger.enter_after_kill(attempt)
         back = run.restore_files(number)

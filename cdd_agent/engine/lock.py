@@ -43,7 +43,7 @@ class TicketTaken(BadInput):
         )
         self.slug = slug
         self.who = who
-        """Process, host and time as a clause; may be empty."""
+        """Process, host and time as a clause; empty if unknown."""
 
 
 class LockGone(BadInput):
