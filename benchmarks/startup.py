@@ -4,8 +4,9 @@ minimal Textual app.
 Also the processor time of read-only commands, in a project with 300 tickets. Run with
 `python -m benchmarks.startup`. Each figure is a ratio of medians from alternating runs
 on one machine. The shell and the app run on a pseudo-terminal; "ready" means that the
-screen is drawn and a key has been echoed. Also their memory and processor time while
-idle.
+screen is drawn and a key has been echoed. The shell opens the project after that. Also
+their processor time until they are at rest, and from then on their memory and
+processor time while idle.
 """
 
 import fcntl
@@ -28,6 +29,8 @@ from pathlib import Path
 
 RUNS = 9
 IDLE_SECONDS = 3.0
+_LONGEST_START = 30
+"""Seconds."""
 _PYTHON = sys.executable
 _CDD = str(Path(_PYTHON).with_name("cdd"))
 _MINIMAL = """
@@ -42,13 +45,15 @@ Minimal().run()
 
 @dataclass(frozen=True)
 class Started:
-    """One start of a full-screen program: seconds to ready, MiB and processor share
-    while idle.
-    """
+    """One start of a full-screen program."""
 
     seconds: float
+    """Until it is ready."""
+    processor_seconds: float
+    """Until it is at rest."""
     mebibytes: float
     processor: float
+    """The share of a processor while idle."""
 
 
 def main() -> None:
@@ -78,13 +83,19 @@ def main() -> None:
         for _ in range(RUNS):
             shell.append(_start([_CDD, "-C", str(root)], "❯"))
             minimal.append(_start([_PYTHON, "-c", _MINIMAL], "EADY"))
-        for name, aim in (("seconds", 1.6), ("mebibytes", 1.8), ("processor", 0.5)):
+        aims = {
+            "seconds": "at most 1.6",
+            "processor_seconds": "none",
+            "mebibytes": "at most 1.8",
+            "processor": "at most 0.5",
+        }
+        for name, aim in aims.items():
             a = statistics.median(getattr(start, name) for start in shell)
             b = statistics.median(getattr(start, name) for start in minimal)
             ratio = a / max(b, 0.001)
             print(
                 f"shell / minimal Textual app, {name}: {a:.3f} / {b:.3f} = {ratio:.2f}"
-                f" (aim: at most {aim})"
+                f" (aim: {aim})"
             )
 
 
@@ -143,12 +154,10 @@ def _start(command: list[str], marker: str) -> Started:
         os.write(terminal, b"Q")
         _read_until(terminal, "Q")
         seconds = time.perf_counter() - begun
-        _read_for(terminal, 0.5)
-        before = _processor_seconds(pid)
+        begun_idle = _read_until_rest(terminal, pid)
         _read_for(terminal, IDLE_SECONDS)
-        return Started(
-            seconds, _mebibytes(pid), (_processor_seconds(pid) - before) / IDLE_SECONDS
-        )
+        idle = (_processor_seconds(pid) - begun_idle) / IDLE_SECONDS
+        return Started(seconds, begun_idle, _mebibytes(pid), idle)
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -162,6 +171,20 @@ def _read_until(terminal: int, marker: str, patience: float = 30) -> None:
             sys.exit(f"{marker!r} did not appear; seen: {seen[-500:]!r}")
         if select.select([terminal], [], [], 0.1)[0]:
             seen += os.read(terminal, 65536)
+
+
+def _read_until_rest(terminal: int, pid: int) -> float:
+    """Wait until the program takes at most a fiftieth of a processor, and return its
+    processor time so far. A blinking cursor takes less.
+    """
+    spent = _processor_seconds(pid)
+    for _ in range(_LONGEST_START):
+        before = spent
+        _read_for(terminal, 1.0)
+        spent = _processor_seconds(pid)
+        if spent - before <= 0.02:
+            return spent
+    sys.exit(f"The program is not at rest after {_LONGEST_START} seconds.")
 
 
 def _read_for(terminal: int, seconds: float) -> None:

@@ -29,10 +29,8 @@ from cdd_agent.events.notices import NoticeKind, Words
 from cdd_agent.events.outside_events import OutsideEvent
 from cdd_agent.events.question_events import QuestionEvent
 from cdd_agent.events.run_events import RunEvent
-from cdd_agent.events.shell_events import ShellEvent
 from cdd_agent.events.step_events import StepEvent
 from cdd_agent.events.step_summary import StepSummary
-from cdd_agent.events.stream import SessionRestored
 from cdd_agent.events.strength_events import StrengthEvent
 from cdd_agent.events.ticket_events import TicketEvent
 from cdd_agent.events.verify_events import VerifyEvent
@@ -322,12 +320,6 @@ def _in_code(names: Iterable[str]) -> Iterator[str]:
     return (f"`{name}`" for name in names)
 
 
-def shell_only_events() -> str:
-    """Return the names of the events that only logs of the shell have."""
-    others = (*get_args(ShellEvent), SessionRestored)
-    return ", ".join(_in_code(event_name(each.__name__) for each in others)) + "."
-
-
 def summary_fields() -> str:
     """Return the fields of the summary of a step."""
     return ", ".join(_in_code(StepSummary.__struct_encode_fields__)) + "."
@@ -351,13 +343,6 @@ def stop_kinds() -> str:
         for kind, note in notes
         if note.startswith(_STOPPED)
     )
-
-
-def other_kinds() -> str:
-    """Return the names of the other kinds of notices."""
-    notes = _kinds_with_notes(NoticeKind)
-    kinds = (kind for kind, note in notes if not note.startswith(_STOPPED))
-    return ", ".join(_in_code(kinds)) + "."
 
 
 def ledger_kinds() -> str:
@@ -407,11 +392,9 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "variables": variables,
     "trusted-settings": trusted_settings,
     "events": events,
-    "shell-only-events": shell_only_events,
     "summary-fields": summary_fields,
     "run-fields": run_fields,
     "stop-kinds": stop_kinds,
-    "other-kinds": other_kinds,
     "ledger-kinds": ledger_kinds,
     "rules": verification_rules,
     "providers": providers,

@@ -1,6 +1,5 @@
 import asyncio
 import platform
-import posixpath
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from cdd_agent.agents.compaction import (
 from cdd_agent.agents.prompt_files import load_prompt
 from cdd_agent.agents.store import Conversation
 from cdd_agent.changes.change_set import ChangeSet
-from cdd_agent.changes.reply.scanner import list_edited_paths
+from cdd_agent.changes.shown_edits import list_unwritten
 from cdd_agent.dialogue.fitted_prompt import PromptPart, fit
 from cdd_agent.dialogue.limits import Limits
 from cdd_agent.dialogue.redacted_events import RedactedEvents
@@ -204,7 +203,8 @@ class ChatAgent:
         turn.is_over = True
         if ended.problem:
             emit(Notice(ended.problem, Tone.WARNING, kind=NoticeKind.REPLY_UNUSABLE))
-        if unwritten := turn.list_unwritten(ended.text):
+        paths = await asyncio.to_thread(list_unwritten, ended.text, self._root)
+        if unwritten := [path for path in paths if path not in turn.all_written]:
             text = (
                 f"Nothing was written to {', '.join(unwritten)}: the reply only shows"
                 " the changes. To write them, ask for that."
@@ -322,8 +322,3 @@ class _ChatTurn(Struct):
     may_be_shorter: bool = True
     """False after compaction failed or did not help."""
     is_over: bool = False
-
-    def list_unwritten(self, reply: str) -> list[str]:
-        """Return the files whose changes a reply shows and this turn did not write."""
-        paths = [posixpath.normpath(path) for path in list_edited_paths(reply)]
-        return [path for path in paths if path not in self.all_written]

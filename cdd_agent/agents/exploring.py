@@ -30,14 +30,14 @@ class Exploration(Struct):
         if time.monotonic() - self._began > self.most_seconds:
             what = f"The {self.most_seconds:.0f} seconds for looking around are over."
         elif tool == _READS_FILES and self.files >= self.most_files:
-            what = f"{self.most_files} files were read, which is all that may be."
+            what = f"{self.most_files} files were read, which is the limit."
         elif tool == _READS_FILES:
             self.files += 1
         elif self.searches >= self.most_searches:
-            what = f"{self.most_searches} searches were made, which is all that may be."
+            what = f"{self.most_searches} searches were made, which is the limit."
         else:
             self.searches += 1
-        return what and f"{what} Go on with what you know."
+        return what and f"{what} Continue with what you know."
 
     @property
     def in_words(self) -> str:

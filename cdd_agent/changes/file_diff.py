@@ -17,6 +17,8 @@ MOST_LINES = 10_000
 
 
 class FileDiff(Struct, frozen=True):
+    """The difference between two versions of a file's text."""
+
     path: str
     added: int
     """Added lines; 0 if the file is too large to compare."""

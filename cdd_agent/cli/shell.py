@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdd_agent.cli.invocation import Invocation
+from cdd_agent.collector import paused_collector
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice, Tone
 from cdd_agent.events.stream import Emit
@@ -72,8 +73,9 @@ def run_shell(invocation: Invocation, note: str = _OPENING, first: str = "") -> 
     """Run the shell to its end. `note` is shown first, and `first` is entered for the
     user.
     """
-    # late: Textual; other commands do without it
-    from cdd_agent.tui.app import Shell  # noqa: PLC0415
+    with paused_collector():
+        # late: Textual; other commands do without it
+        from cdd_agent.tui.app import Shell  # noqa: PLC0415
 
     # Textual has read it. A `cdd` started from this shell is not in a browser.
     os.environ.pop("TEXTUAL_DRIVER", None)
@@ -176,15 +178,16 @@ def _open_session(
     the dialog that sets up a model (`has_setup`) show some of them themselves. Without
     a `note` there is no greeting: the user asked for the result of one line.
     """
-    # late: the first screen shows sooner
-    from cdd_agent.commands.added_commands import ADDED  # noqa: PLC0415
-    from cdd_agent.commands.trust_words import (  # noqa: PLC0415
-        leaves_out_model,
-        notices_at_start,
-    )
-    from cdd_agent.commands.welcome import describe_place  # noqa: PLC0415
-    from cdd_agent.session.open_project import accept_once, open_project  # noqa: PLC0415
-    from cdd_agent.wiring.root import Wiring  # noqa: PLC0415
+    with paused_collector():
+        # late: the first screen shows sooner
+        from cdd_agent.commands.added_commands import ADDED  # noqa: PLC0415
+        from cdd_agent.commands.trust_words import (  # noqa: PLC0415
+            leaves_out_model,
+            notices_at_start,
+        )
+        from cdd_agent.commands.welcome import describe_place  # noqa: PLC0415
+        from cdd_agent.session.open_project import accept_once, open_project  # noqa: PLC0415
+        from cdd_agent.wiring.root import Wiring  # noqa: PLC0415
 
     project = open_project(
         invocation.project,

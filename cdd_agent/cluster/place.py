@@ -27,7 +27,12 @@ from cdd_agent.cluster.messages import (
     WorkerOrder,
     decode_message,
 )
-from cdd_agent.cluster.sent_facts import author_of, project_id, settings_to_send
+from cdd_agent.cluster.sent_facts import (
+    Sender,
+    author_of,
+    project_id,
+    settings_to_send,
+)
 from cdd_agent.errors import BadInput, CddError
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import to_json
@@ -83,6 +88,8 @@ class ClusterPlace(Struct):
     refused: dict[str, str] = field(default_factory=dict)
     """The workers that get no tickets, with the reasons."""
     _desks: dict[str, Desk] = field(default_factory=dict)
+    _sender: Sender | None = None
+    """The same for all tickets; None until the first one is opened."""
     _busy: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(max(2, os.cpu_count() or 2))
     )
@@ -170,18 +177,19 @@ class ClusterPlace(Struct):
         settings = settings_to_send(config, self.project.root)
         async with self._busy:
             own = await open_own_tree(self.project, ticket)
-            author, project = await author_of(own), await project_id(own)
+            if self._sender is None:
+                self._sender = Sender(await author_of(own), await project_id(own))
         desk = Desk(
             project=self.project,
             own=own,
             settings=settings,
-            author=author,
+            author=self._sender.author,
             purse=self.purse,
             waits=folder_of(self.project.root) / "waits.json",
             on_event=on_event,
             busy=self._busy,
         )
-        return desk, project
+        return desk, self._sender.project
 
     async def _run_until_done(
         self, name: str, desk: Desk, order: dict[str, Any]

@@ -7,11 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from cdd_agent.errors import BadInput
 from cdd_agent.git.command import Git
-from cdd_agent.git.repository import repository_of
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import Config
 from cdd_agent.settings.user_folders import home_folder
@@ -19,6 +18,14 @@ from cdd_agent.text.redaction import Redactor
 from cdd_agent.travel.own_tree import OwnTree
 
 _NOT_SENT = {"record", "notifications", "approval", "commit", "jobs"}
+
+
+class Sender(Struct, frozen=True):
+    """The client's author of commits, and the id of its project."""
+
+    author: tuple[str, str]
+    """Name and address."""
+    project: str
 
 
 def settings_to_send(config: Config, root: Path) -> dict[str, Any]:
@@ -65,9 +72,8 @@ async def project_id(own: OwnTree) -> str:
             refusal=Refusal.WORKER_UNUSABLE,
         )
     first = sorted((await git("rev-list", "--max-parents=0", "HEAD")).stdout.split())
-    repository = await repository_of(own.trees.top)
     name = hashlib.sha256("\n".join(first).encode()).hexdigest()[:20]
-    if repository and repository.object_format == "sha256":
+    if own.repository.object_format == "sha256":
         return f"{name}-sha256"
     return name
 

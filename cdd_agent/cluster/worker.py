@@ -46,7 +46,7 @@ from cdd_agent.fleet.order import RunOrder
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.command import Git
 from cdd_agent.git.new_commit import OUT
-from cdd_agent.git.repository import repository_of
+from cdd_agent.git.repository import Repository, repository_of
 from cdd_agent.process.child import Child, ChildEnd
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import PROJECT_FILE, Config
@@ -197,15 +197,16 @@ class WorkerTree(Struct):
         (self.place / "no-settings.yaml").touch()
 
     async def _install(self, record: RunRecord, cache: ProjectCache) -> None:
+        repository = await repository_of(self.root)
         reference = await RunReference.open(
             self.root,
             record.folder,
             self.begun.slug,
             str(cache.folder),
             utc_now,
-            await repository_of(self.root),
+            repository,
         )
-        run = await self._open_run(record)
+        run = await self._open_run(record, repository)
         arrival = await Arrival.read(reference, self.tip, record.folder / "arriving")
         try:
             await run.put_in_place(arrival)
@@ -216,7 +217,9 @@ class WorkerTree(Struct):
         """Pack the current run. Returns its commit, and a bundle of what the client
         lacks. The run's process must be waiting. Raises `CddError`.
         """
-        run = await self._open_run(self.open_record())
+        # the run's commands may have changed the repository's settings
+        repository = await repository_of(self.root)
+        run = await self._open_run(self.open_record(), repository)
         head = (await Git(self.top)("rev-parse", "HEAD")).stdout.strip()
         tip, _ = await run.pack(head, self.tip)
         file = self.place / "saved.bundle"
@@ -227,11 +230,13 @@ class WorkerTree(Struct):
         redactor = Redactor.of_environment(self.config.commands.hide_env)
         return RunRecord.of(self.root, self.begun.slug, redactor)
 
-    async def _open_run(self, record: RunRecord) -> RunHere:
+    async def _open_run(
+        self, record: RunRecord, repository: Repository | None
+    ) -> RunHere:
         store = TicketStore(self.root, self.config.tickets_dir)
         leave_out = no_part(self.root, (*store.folders, self.begun.folder))
         checkpoints = await Checkpoints.open(
-            self.root, record.folder / STORE, self.begun.slug, leave_out
+            self.root, record.folder / STORE, self.begun.slug, leave_out, repository
         )
         return RunHere(self.ticket, record, checkpoints)
 

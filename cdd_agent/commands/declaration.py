@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cdd_agent.collector import paused_collector
+
 INTERRUPTED = "The work so far is saved. Run the same command again to continue."
 
 
@@ -242,7 +244,8 @@ def load_address(address: str | Function) -> Any:
     if not isinstance(address, str):
         return address
     module, _, name = address.partition(":")
-    return getattr(import_module(module), name)
+    with paused_collector():
+        return getattr(import_module(module), name)
 
 
 def read_reference(typed: str) -> str:

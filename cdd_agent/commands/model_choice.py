@@ -31,7 +31,7 @@ from cdd_agent.values.guarded_yaml import read_file, read_mapping
 
 _ABOUT_MODELS = f"""\
 `/model MODEL [API_BASE]` switches the model for this session; add `--save` to keep it \
-for the project. MODEL is a number or a name of the list, or any model string such as \
+for the project. MODEL is a number or a name in the list, or any model string such as \
 `anthropic/{SUGGESTED["anthropic"]}`. `/model planner MODEL` sets the Planner's \
 model alone; so do `executor`, `chat` and `socrates`. `/model planner project` returns \
 to the project's model."""
@@ -180,7 +180,7 @@ async def _find_model(
     offers = session.offers
     if typed.isdecimal():
         if not 1 <= int(typed) <= len(offers):
-            hint = f"Those found have the numbers 1 to {len(offers)}."
+            hint = f"Type a number from 1 to {len(offers)}."
             raise BadInput(
                 f"There is no model {typed}",
                 hint=hint if offers else _NO_SERVERS,

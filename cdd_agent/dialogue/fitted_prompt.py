@@ -35,11 +35,11 @@ class PromptPart(Struct, frozen=True):
         if self.name:
             return self.name
         if not isinstance(self.whole, str):
-            return "what is said"
+            return "the conversation"
         first_line, _, _ = self.whole.partition("\n")
         if first_line.startswith("# "):
             return first_line.removeprefix("# ")
-        return "how to answer"
+        return "the instructions"
 
     @property
     def least(self) -> Form:

@@ -102,8 +102,9 @@ class TicketLock(Struct, frozen=True):
     def news(self) -> tuple[Notice, ...]:
         if not self.ended:
             return ()
-        what = "A command" if self.ended == 1 else f"{self.ended} commands"
-        text = f"Ended {what} of the killed run that was still running."
+        count = self.ended
+        what = "a running command" if count == 1 else f"{count} running commands"
+        text = f"Ended {what} of the killed run."
         return (Notice(text, Tone.WARNING, kind=NoticeKind.COMMAND_ENDED),)
 
     def check(self) -> None:

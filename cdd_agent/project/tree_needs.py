@@ -101,9 +101,12 @@ class Equipment(Struct, frozen=True):
     """False for a folder that has installed packages in place of the project."""
 
     @classmethod
-    async def find(cls, source: Path) -> Self:
-        """List a project's packages. Raises `GitUnusable`."""
-        repository = await repository_of(source)
+    async def find(cls, source: Path, repository: Repository | None = None) -> Self:
+        """List a project's packages. `repository` is the project's, if the caller has
+        it. Raises `GitUnusable`.
+        """
+        if repository is None:
+            repository = await repository_of(source)
         top = repository.top if repository else source
         return cls(source, top, await _list(top, repository))
 

@@ -5,9 +5,9 @@ CommonMark, and knows nothing of plans.
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from msgspec import Struct
 
 from cdd_agent.errors import BadInput
@@ -15,12 +15,11 @@ from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.tickets.writable_text import UNWRITABLE
 
-_MAX_NESTING = 100
-# Inline parsing is slow and not needed.
-_PARSER = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).disable(
-    ["inline", "text_join"]
-)
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
+_MAX_NESTING = 100
 _EXAMPLE_START = Pattern(r"\s*<(?:!--|pre\b|script\b|style\b)", re.IGNORECASE)
 _EXAMPLE_END = Pattern(r"-->|</(?:pre|script|style)>", re.IGNORECASE)
 _RULE = Pattern(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
@@ -100,7 +99,7 @@ def parse_markdown(text: str) -> Document:
     headings: dict[int, Heading] = {}
     code: set[int] = set()
     examples: set[int] = set()
-    tokens = _PARSER.parse(text)
+    tokens = _parser().parse(text)
     for index, token in enumerate(tokens):
         if token.level >= _MAX_NESTING - 2:
             raise BadInput(
@@ -127,7 +126,17 @@ def parse_markdown(text: str) -> Document:
     return Document(lines, headings)
 
 
-def _has_end(token: Token, last_line: str) -> bool:
+@cache
+def _parser() -> "MarkdownIt":
+    # late: most commands read no plan
+    from markdown_it import MarkdownIt  # noqa: PLC0415
+
+    parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING})
+    # inline parsing is slow and not needed
+    return parser.disable(["inline", "text_join"])
+
+
+def _has_end(token: "Token", last_line: str) -> bool:
     """True for a closed fence, comment or `pre`. Other HTML is no example."""
     if token.type == "fence":
         closing = last_line.strip(" \t>")

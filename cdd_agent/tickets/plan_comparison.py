@@ -49,6 +49,8 @@ class ValueEdit(Struct, frozen=True):
 
 
 class FieldChange(Struct, frozen=True):
+    """A changed field of a step or of a plan."""
+
     name: str
     edits: tuple[ValueEdit, ...]
 
@@ -69,6 +71,8 @@ class StepChange(Struct, frozen=True):
 
 
 class PlanComparison(Struct, frozen=True):
+    """The differences between two versions of a plan."""
+
     steps: tuple[StepChange, ...]
     """In the order of the new version, then removed steps."""
     unchanged: int

@@ -7,6 +7,8 @@ from msgspec.structs import force_setattr
 
 
 class StepStatus(StrEnum):
+    """The progress of one step."""
+
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"

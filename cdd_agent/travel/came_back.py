@@ -22,7 +22,6 @@ from cdd_agent.files.atomic import remove, sync_all
 from cdd_agent.files.json_file import JsonFile, stamp
 from cdd_agent.git.checkpoint import Checkpoints
 from cdd_agent.git.command import Git
-from cdd_agent.git.repository import repository_of
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.threads import in_thread
 from cdd_agent.travel.arrival import Arrival
@@ -62,7 +61,7 @@ async def opened(own: OwnTree, bundle: Path) -> RunReference:
     """Make a reference for bundles that arrive at one place. Raises `CddError`."""
     root = own.record.root
     where = root, own.record.folder, own.ticket.slug, str(bundle)
-    return await RunReference.open(*where, utc_now, await repository_of(root))
+    return await RunReference.open(*where, utc_now, own.repository)
 
 
 async def in_its_own_tree(own: OwnTree, leave_out: Sequence[str]) -> RunHere:

@@ -23,7 +23,7 @@ from cdd_agent.errors import BadInput
 from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Emit
 from cdd_agent.files.atomic import read_bytes, remove, write_atomic
-from cdd_agent.git.repository import repository_of
+from cdd_agent.git.repository import Repository, repository_of
 from cdd_agent.git.worktree import Trees
 from cdd_agent.project.own_packages import own_packages
 from cdd_agent.project.tree_needs import Equipment, add_files, load_tree_needs
@@ -38,6 +38,8 @@ class OwnTree(Struct, frozen=True):
     """In the user's tree."""
     ticket: Ticket
     trees: Trees
+    repository: Repository
+    """The user's, as it was when the tree was opened."""
     prefix: str
     """The project's folder in the repository, or empty."""
 
@@ -54,7 +56,7 @@ class OwnTree(Struct, frozen=True):
         prefix = record.root.relative_to(repository.top).as_posix()
         if prefix == ".":
             prefix = ""
-        return cls(record, ticket, Trees.of(repository.top), prefix)
+        return cls(record, ticket, Trees.of(repository.top), repository, prefix)
 
     @property
     def place(self) -> Path:
@@ -168,7 +170,7 @@ class OwnTree(Struct, frozen=True):
         """Link what tests need into a tree. A tree other than the run's also gets the
         ignored files of the run's tree. Raises `BadInput` or `GitUnusable`.
         """
-        equipment = await Equipment.find(self.record.root)
+        equipment = await Equipment.find(self.record.root, self.repository)
         needs = await equipment.link_into(place / self.prefix)
         if place != self.place:
             # the user may have copied files into the run's tree

@@ -216,6 +216,69 @@ async def test_changes_that_a_reply_only_shows_are_reported_as_not_written(
     assert project.text("greet.py") == 'GREETING = "hi"\n'
 
 
+_GREETED = 'GREETING = "hi"'
+_HELD = 'GREETING = "hello"'
+
+
+def _diff(*lines: str, old: str = "a/greet.py", new: str = "b/greet.py") -> str:
+    return "\n".join(("```diff", f"--- {old}", f"+++ {new}", "@@", *lines, "```\n"))
+
+
+_CHANGED = _diff(f"-{_GREETED}", f"+{_HELD}")
+_INSERTED = _diff(f" {_GREETED}", "+x = 1")
+_REMOVED = _diff(f" {_GREETED}", "-x = 1")
+_DELETED = _diff(f"-{_GREETED}", new="/dev/null")
+_QUOTED = f"greet.py\n```python\n{_GREETED}\n```\n"
+_SWAPPED = (
+    f"greet.py\n```python\n<<<<<<< SEARCH\n{_GREETED}\n=======\n{_HELD}\n"
+    ">>>>>>> REPLACE\n```\n"
+)
+
+
+@each_row(
+    ("content", "reply", "is_reported"),
+    [
+        (_GREETED, _CHANGED, True),
+        (_HELD, _CHANGED, False),
+        (_GREETED, _SWAPPED, True),
+        (_HELD, _SWAPPED, False),
+        (_GREETED, _INSERTED, True),
+        (f"{_GREETED}\nx = 1", _INSERTED, False),
+        (f"{_GREETED}\nx = 1", _REMOVED, True),
+        (_GREETED, _REMOVED, False),
+        (_GREETED, _DELETED, True),
+        (None, _DELETED, False),
+        (_GREETED, _QUOTED, False),
+        (f"x = 1\n{_GREETED}\ny = 2", _QUOTED, False),
+        (_HELD, _QUOTED, True),
+        (None, _QUOTED, True),
+        (
+            _GREETED,
+            _CHANGED.replace("a/greet.py", "{root}/greet.py").replace(
+                "b/greet.py", "{root}/greet.py"
+            ),
+            True,
+        ),
+        (_HELD, _QUOTED.replace("greet.py", "{root}/greet.py"), True),
+        (_GREETED, _CHANGED.replace("greet.py", "../greet.py"), False),
+    ],
+)
+async def test_only_edits_that_a_file_lacks_are_reported_as_not_written(
+    project: Sandbox, content: str | None, reply: str, is_reported: bool
+) -> None:
+    """A command or an earlier turn may have made them, or the reply quotes the file."""
+    if content is None:
+        (project.root / "greet.py").unlink()
+    else:
+        (project.root / "greet.py").write_text(f"{content}\n")
+    text = reply.replace("{root}", str(project.root))
+    events = await say(project.replies(text).session(), "what did you change?")
+    notices = [event.text for event in events if isinstance(event, Notice)]
+    expected = "Nothing was written to greet.py: "
+    assert any(text.startswith(expected) for text in notices) is is_reported
+    assert is_reported or not any("Nothing was written" in text for text in notices)
+
+
 async def test_with_approval_ask_the_user_reviews_the_change_first(
     project: Sandbox,
 ) -> None:

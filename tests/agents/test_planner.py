@@ -254,8 +254,7 @@ async def test_tool_calls_before_the_plan_are_limited(ticket: Sandbox) -> None:
     refused = [
         event
         for event in events
-        if isinstance(event, ToolFinished)
-        and "which is all that may be" in event.problem
+        if isinstance(event, ToolFinished) and "which is the limit" in event.problem
     ]
     assert len(refused) == 2
     assert "### Step 1" in told(events)

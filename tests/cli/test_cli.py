@@ -373,6 +373,9 @@ def test_neither_a_whole_run_nor_who_looks_at_it_needs_pydantic(
         imported = set(re.findall(r"\| +(\S+)$", told.stderr, re.MULTILINE))
         assert (told.returncode, "cdd_agent.tickets.state" in imported) == (0, True)
         assert not imported & {"pydantic", "pydantic_core"}
+        if arguments == ["list"]:
+            heavy = {"markdown_it", "httpx", "litellm", "cdd_agent.session.session"}
+            assert not imported & heavy
 
 
 @pytest.mark.fork

@@ -25,6 +25,11 @@ def test_the_schema_is_a_schema() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
+def test_each_type_of_the_schema_is_described() -> None:
+    types = SCHEMA["$defs"]
+    assert [name for name in types if not types[name].get("description")] == []
+
+
 def test_every_event_fits_the_schema() -> None:
     lines = [json.loads(json.dumps(to_json(event))) for event in EXAMPLES]
     wrong = {line["event"]: faults(line) for line in lines if faults(line)}

@@ -219,10 +219,8 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
         shell.kill()  # in the middle of a reply of Socrates
     with shell_in(root) as shell:
         shell.say("/resume", "has no answer yet")
-        shell.say(
-            "", "Then a text of 400 words", "Spec 2/4", "? A file that is not there"
-        )
-        shell.say(MISSING, "That settles it", "✓ A file that is not there")
+        shell.say("", "Then a text of 400 words", "Spec 2/4", "? A missing file")
+        shell.say(MISSING, "That settles it", "✓ A missing file")
         assert (ticket / "spec.yaml").read_text() == template
         shell.say("approve", "spec.yaml. Next:")
         spec = (ticket / "spec.yaml").read_text()
@@ -294,7 +292,7 @@ def test_the_whole_way_with_leaving_and_kills_in_each_phase(root: Path) -> None:
 
 
 INTERRUPTED = [
-    (f"/socrates {SLUG}", "How is the time counted?", "2. Where do you want"),
+    (f"/socrates {SLUG}", "How is the time counted?", "2. Where do you need"),
     (COUNT, "Then a text", "how long does an empty"),
     (MISSING, "That settles it", "approve"),
     ("approve", "", "spec.yaml. Next:"),
@@ -400,7 +398,7 @@ def test_the_same_without_a_screen(
         "  - 401 words take 3 minutes\n"
         "  - No words take 0\n"
         "  - A command prints it\n"
-        "  - A missing file is told\n"
+        "  - A missing file is reported\n"
     )
     planned = cdd(root, "plan", SLUG, "--yes")
     assert planned.returncode == 0, planned.stdout + planned.stderr

@@ -4,9 +4,12 @@ changed, and why it is refused.
 
 import re
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from cdd_agent.engine.lock import TicketLock
 from cdd_agent.errors import CddError
 from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
@@ -256,3 +259,21 @@ async def test_why_it_is_refused(
     with pytest.raises(CddError) as refused:
         half.write(*plan).engine()
     assert (refused.value.message, refused.value.hint) == why
+
+
+@each_row(
+    ("count", "sentence"),
+    [
+        (1, "Ended a running command of the killed run."),
+        (2, "Ended 2 running commands of the killed run."),
+    ],
+)
+def test_commands_of_a_killed_run_are_counted(
+    tmp_path: Path, count: int, sentence: str
+) -> None:
+    lock = TicketLock.take(tmp_path, "feature-x", "now")
+    try:
+        assert lock.news == ()
+        assert [notice.text for notice in replace(lock, ended=count).news] == [sentence]
+    finally:
+        lock.release()

@@ -771,15 +771,6 @@ class ReplyScanner:
             self._parts.append(EditNote(line))
 
 
-def list_edited_paths(reply: str) -> tuple[str, ...]:
-    """Return the files for which a reply shows edits, each once and in order."""
-    scanner = ReplyScanner()
-    parts = [part for line in reply.splitlines() for part in scanner.take(line)]
-    parts += scanner.finish()
-    edits = [part for part in parts if isinstance(part, EditStarted)]
-    return tuple(dict.fromkeys(edit.path for edit in edits if edit.path))
-
-
 def _is_diff_head(lines: Sequence[str], place: int) -> bool:
     line = lines[place]
     is_head = line.startswith("@@") or is_diff_header(line)

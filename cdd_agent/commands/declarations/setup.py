@@ -82,7 +82,7 @@ SETUP = (
         Group.SETUP,
         "Review settings that need your trust",
         (
-            switch("--give", "trust these settings as they are now"),
+            switch("--give", "trust the current values of these settings"),
             switch("--revoke", "forget your answers for this project"),
         ),
         SlashFront(

@@ -151,7 +151,7 @@ WORK = (
             ),
             switch(
                 "--stop-on-failure",
-                "stop all tickets as soon as one is not done in the end",
+                "stop all tickets when one has ended and is not done",
                 only=Front.TERMINAL,
             ),
             YES,
@@ -233,7 +233,7 @@ WORK = (
             argument(
                 "session",
                 "SESSION",
-                "a name of the list; `list` shows it (default: the last session)",
+                "a name in the list; `list` shows it (default: the last session)",
                 ValueKind.SESSION,
                 Times.OPTIONAL,
             ),
