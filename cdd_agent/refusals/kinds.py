@@ -232,7 +232,8 @@ class Refusal(Enum):
         "There is no ticket … / cannot be the name of a ticket / already exists",
         "The name matches no ticket or several, is taken, or is no valid folder name"
         " on every system.",
-        "`cdd list` shows the tickets. A path such as `feature/login` is unambiguous.",
+        "`cdd list` shows the tickets. Type the whole slug, or a path such as"
+        " `tickets/feature-login`.",
     )
     SPEC_UNUSABLE = RefusalText(
         RefusalGroup.TICKETS,
