@@ -183,7 +183,7 @@ def _report_trust(report: _Report, project: Project) -> None:
         report.add(None, "trust", text)
     elif trust.settings:
         many = len(trust.settings)
-        text = f"{many} of the project's settings need it and have it (`cdd trust`)"
+        text = f"trusted settings of the project: {many} (`cdd trust` shows them)"
         report.add(True, "trust", text)
     else:
         report.add(True, "trust", "no setting of the project needs it")

@@ -55,6 +55,32 @@ def test_the_pictures_of_the_tutorial_are_there() -> None:
     assert shown == {path.name for path in SCRIPT.parent.glob("*.svg")}
 
 
+def test_the_set_up_works_in_a_folder_with_a_space(tmp_path: Path) -> None:
+    text = (REPOSITORY / "docs/tutorial.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    copy = tmp_path / "my copy"
+    for name, script in (
+        ("bin/make", "exit 0"),
+        ("my copy/.venv/bin/cdd", 'printf "%s\\n" "$PWD" "$CDD_MODEL"'),
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        path.chmod(0o755)
+    ran_blocks = subprocess.run(
+        ["bash", "-ec", "shopt -s expand_aliases\n" + "".join(blocks[:2])],
+        cwd=copy,
+        env={**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran_blocks.stdout.splitlines()[-2:] == [
+        str(tmp_path / "reading-time"),
+        f"script:{copy / 'docs/tutorial/script.yaml'}",
+    ]
+
+
 class Shell:
     """The shell in a terminal, and somebody who types, and reads what is new on the
     screen.
