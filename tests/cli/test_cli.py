@@ -116,6 +116,38 @@ def test_plan_show_json_is_the_plan(
     assert read_plan(capsys.readouterr().out) == read_plan(text)
 
 
+@each_row(
+    ("words", "takes_part"),
+    [
+        (("exec",), False),
+        (("plan",), False),
+        (("plan", "check"), False),
+        (("verify",), False),
+        (("verify", "--strength"), False),
+        (("undo",), False),
+        (("redo",), False),
+        (("push",), False),
+        (("land",), False),
+        (("plan", "show"), True),
+        (("status",), True),
+        (("diff",), True),
+    ],
+)
+def test_only_commands_that_just_show_something_take_the_beginning_of_a_slug(
+    sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    takes_part: bool,
+) -> None:
+    """A verdict about another ticket would be taken for that of a ticket that is
+    gone.
+    """
+    sandbox.write()
+    cdd(sandbox, *words, SLUG[:-1])
+    is_refused = "There is no ticket" in capsys.readouterr().err
+    assert is_refused is not takes_part
+
+
 def test_plan_check_names_what_has_to_be_mended_and_exits_1(
     sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
