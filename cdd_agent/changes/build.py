@@ -88,7 +88,9 @@ def change_set(
 def creation(
     root: Path, file_path: str, content: str, protected: Protected
 ) -> ChangeSet:
-    """Raises `FileAlreadyExistsError`, `PathRefused` or `ReplyRefused`."""
+    """Return the change that makes a new file. Raises `FileAlreadyExistsError`,
+    `PathRefused` or `ReplyRefused`.
+    """
     path = writable_path(root, file_path, protected)
     place = root / path
     if look_at(root, path) and place.is_file() and not place.is_symlink():
@@ -135,7 +137,9 @@ def edit(
 def _replace_text(
     root: Path, path: PurePosixPath, content: "_Content", find: str, replace: str
 ) -> bool:
-    """False if the new text is there already. Messages show no hidden lines."""
+    """Replace one text; False if the new one is there already. No message shows lines
+    of a hidden file.
+    """
     try:
         return content.draft.replace_text(find, replace)
     except SearchTextNotFoundError as error:
@@ -185,7 +189,9 @@ class _Content(Struct):
         return content
 
     def encode(self, path: PurePosixPath, charsets: Charsets) -> bytes:
-        """Raises `ReplyRefused` if the file's encoding lacks a character."""
+        """Return the file's bytes. Raises `ReplyRefused` if its encoding lacks a
+        character.
+        """
         if not self.is_changed:
             return self.data
         try:
@@ -292,7 +298,7 @@ class _Work:
         return ChangeSet(tuple(changes), tuple(self._notes))
 
     def _judge(self, file: _File) -> bytes | None:
-        """Raises `ReplyRefused` if the new content is wrong."""
+        """Return the new bytes of a file. Raises `ReplyRefused` if they are wrong."""
         if file.content is None:
             return None
         if file.has_failed:

@@ -107,8 +107,9 @@ class ChangeSet(Struct, frozen=True):
         """Write each file atomically, and delete files last. After an error, all files
         are restored.
 
-        Raises `ReplyRefused` if a file has changed since, `FileAlreadyExistsError` if a
-        new file has been created by someone else, and `BadInput` if the disk refuses.
+        Raises `ReplyRefused` if a file has changed since this was computed,
+        `FileAlreadyExistsError` if a new file has been created by someone else, and
+        `BadInput` if the disk refuses.
         """
         self.check_still_valid(root)
         undo = _Undo(root)
@@ -153,7 +154,9 @@ class _Undo(Struct):
     paths: set[PurePosixPath] = field(default_factory=set)
 
     def begin(self, change: FileChange) -> None:
-        """Raises `ReplyRefused` if the file has changed since."""
+        """Raises `ReplyRefused` if the file has changed since the change was
+        computed.
+        """
         _expect_unchanged(self.root, change)
         path = without_links(self.root, str(change.path))
         by_id = replace(change.by_id(self.root), path=path)

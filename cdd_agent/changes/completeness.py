@@ -110,7 +110,7 @@ def refuse_shrunk(
 def _refuse_remarks(
     path: PurePosixPath, before: str | None, old: str, new: str, parts: PartialEdits
 ) -> None:
-    """Lines that the file already has are allowed."""
+    """Refuse lines that stand for other lines, unless the file already has them."""
     lines = new.splitlines()
     remarks = [place for place, line in enumerate(lines) if _is_remark(path, line)]
     if not remarks:

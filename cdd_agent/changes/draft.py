@@ -142,8 +142,8 @@ class FileDraft:
     def _find_place(
         self, rungs: Sequence[Rung], find: Lines, new: Lines, hint: Hint
     ) -> EditPlace | None:
-        """Return the place by the strictest rung that matches. Raises
-        `MultipleMatchesFoundError`.
+        """Return the place by the first rung that matches. Raises
+        `MultipleMatchesFoundError` if it matches several.
         """
         if not find:
             return None

@@ -95,7 +95,7 @@ class ReplyBlock(Struct, frozen=True):
     """
 
     line: int
-    """From 1."""
+    """First line in the reply, from 1."""
     end: int
     """Last line, inclusive."""
     kind: str
@@ -106,7 +106,7 @@ class ReplyBlock(Struct, frozen=True):
     reason: str = ""
     """Why it was refused, or treated as an explanation."""
     is_doubtful: bool = False
-    """True for an explanation that could change a file without edits."""
+    """True for an explanation that could change a file for which there is no edit."""
     is_requested: bool = False
     """True if it is doubtful and the task lists its file, or names it and the block is
     not code.
@@ -302,7 +302,7 @@ class Reply(Struct, frozen=True):
 
     @property
     def doubts(self) -> tuple[ReplyBlock, ...]:
-        """Explanations that could change a file without edits."""
+        """Explanations that could change a file for which there is no edit."""
         return tuple(block for block in self.blocks if block.is_doubtful)
 
     @property

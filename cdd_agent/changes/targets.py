@@ -92,8 +92,8 @@ def _refuse_absent(root: Path, path: PurePosixPath) -> None:
 
 
 def look_at(root: Path, path: PurePosixPath) -> os.stat_result | None:
-    """Return the status of the entry with exactly this name, without following links.
-    Raises `PathRefused` if the folder cannot be entered.
+    """Return the status of the entry with exactly this name, without following links;
+    None if there is none. Raises `PathRefused` if the folder cannot be entered.
     """
     try:
         return (root / path).lstat() if has_entry(root, path) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from cdd_agent.commands.catalogue import CATALOGUE
 from cdd_agent.commands.criteria import criteria_of_ticket
@@ -16,11 +17,14 @@ from cdd_agent.events.notices import Notice, NoticeKind, Tone
 from cdd_agent.events.stream import Event
 from cdd_agent.events.ticket_events import PlanOpened
 from cdd_agent.session.open_project import Project
-from cdd_agent.session.session import Session
 from cdd_agent.tickets.run_outcome import how_to_serve
 from cdd_agent.tickets.slugs import EnoughOfSlug
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.tickets.templates import create_page
+
+if TYPE_CHECKING:
+    # `cdd list` does without a session
+    from cdd_agent.session.session import Session
 
 DOCUMENTATION = "documentation"
 NEW_TYPES = (*TYPES, DOCUMENTATION)

@@ -17,8 +17,8 @@ from cdd_agent.verification.outcomes import Reference
 
 
 def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
-    """Return completed steps, and skipped ones whose files were kept, in the order of
-    their ends.
+    """Return completed steps, and skipped ones whose files were kept, in the order in
+    which they ended.
     """
 
     def counts(step: StepExecution) -> bool:
@@ -72,7 +72,9 @@ class _Known(Struct, frozen=True):
     """Number of baseline runs included."""
 
     def with_baseline_before(self, step: tuple[int, int] | None) -> "_Known":
-        """Add baseline runs that did not see the step; all if it is None."""
+        """Return the knowledge with the baseline runs that did not see the step; with
+        all if it is None.
+        """
         knowledge = self
         runs = self.baseline.runs[self.added :] if self.baseline else ()
         for each in runs:

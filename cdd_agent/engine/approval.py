@@ -65,7 +65,7 @@ class Approval(Struct, frozen=True):
             emit(AcceptingAll(is_on))
 
     def end(self) -> None:
-        """Stop accepting all changes: the run is closed."""
+        """Stop accepting all changes of the run, which is closed."""
         if self.accepts_all:
             self.mode.accepted_run = None
 
@@ -107,8 +107,8 @@ class _SavedOutcome(JsonFile, frozen=True):
     edited: tuple[str, ...]
     told: str
     results: dict[str, str | None] | None
-    """File → saved copy of its accepted content, None if deleted. None if all was
-    accepted as proposed.
+    """File → name of the saved copy of its accepted content, None if deleted. None
+    instead of a dictionary: all was accepted as proposed.
     """
 
 
@@ -116,7 +116,7 @@ class ReviewOutcome(Struct, frozen=True):
     reviewed: ChangesReviewed
     changes: ChangeSet
     told: str
-    """For the model: which changes were not accepted, and why; may be empty."""
+    """For the model: which changes were not accepted, and why; empty if all were."""
 
     @property
     def altered(self) -> frozenset[str]:
@@ -172,8 +172,8 @@ class KeptAnswers(Struct, frozen=True):
     def find(
         self, call: int | None, proposed: str, changes: ChangeSet, step: int
     ) -> ReviewOutcome | None:
-        """Return the saved answer about these changes. Raises `BadInput` if a part is
-        missing.
+        """Return the saved answer about these changes, or None. Raises `BadInput` if a
+        part of it is missing.
         """
         saved = _SavedOutcome.load(self.folder / f"{self._name(call)}.json")
         if saved is None or saved.proposed != proposed:

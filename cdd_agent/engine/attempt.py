@@ -272,8 +272,8 @@ class Attempt(Struct, frozen=True):
         self._write("reply-partial.md", self.redactor.redact(text))
 
     def save_dialogue(self, messages: Sequence[Message], seconds: float) -> None:
-        """Save all messages unchanged, because the dialogue continues from here, and
-        the time spent.
+        """Save all messages so far, unchanged because the dialogue continues from them,
+        and the seconds that they took.
         """
         write_atomic(
             self.folder / "dialogue.json", as_json(_Dialogue(tuple(messages), seconds))
@@ -396,7 +396,7 @@ class Attempt(Struct, frozen=True):
 
     @property
     def tests_before(self) -> dict[str, Result | None] | None:
-        """Earlier results of tests that changed. None in older records."""
+        """Earlier results of tests whose result changed. None in older records."""
         saved = _Before.load(self.folder / "before.json")
         return saved.otherwise if saved else None
 

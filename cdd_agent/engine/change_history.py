@@ -114,8 +114,8 @@ class ChangeHistory(Struct, frozen=True):
     redactor: Redactor
 
     def read(self, *, steps_each: int = 1) -> tuple[PastChange, ...]:
-        """Return changes, oldest first: each run's last steps, and those of its last
-        undo. Raises `Damaged`.
+        """Return changes, oldest first: each run's last steps that are not undone, and
+        those of its last undo. Raises `Damaged`.
         """
         changes = [_read_outside(change) for change in self.outside.all()]
         for ticket in self.tickets.list():
@@ -125,8 +125,8 @@ class ChangeHistory(Struct, frozen=True):
         return tuple(sorted(changes, key=lambda change: change.at))
 
     def read_run(self, slug: str) -> tuple[PastChange, ...]:
-        """Return the ticket's last step, and those of its last undo. Raises
-        `CddError`.
+        """Return the ticket's last step that is not undone, and those of its last undo.
+        Raises `CddError`.
         """
         ticket = in_its_tree(self.tickets.find_slug(slug))
         return tuple(self._read_steps(ticket, 1))

@@ -16,7 +16,9 @@ class Choices(JsonFile, frozen=True):
     """The user's signature of `pinned`; only in the file."""
 
     def pin(self, path: str) -> "Choices":
-        """Pin a file. An excluded one is only included again."""
+        """Return the choices with a file pinned. An excluded one is only included
+        again.
+        """
         if path in self.without:
             return Choices(
                 pinned=self.pinned,
@@ -25,7 +27,7 @@ class Choices(JsonFile, frozen=True):
         return Choices(pinned=tuple(sorted({*self.pinned, path})), without=self.without)
 
     def leave_out(self, path: str) -> "Choices":
-        """Exclude a file. A pinned one is only unpinned."""
+        """Return the choices with a file excluded. A pinned one is only unpinned."""
         if path in self.pinned:
             return Choices(
                 pinned=tuple(place for place in self.pinned if place != path),

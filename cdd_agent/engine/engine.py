@@ -115,14 +115,14 @@ class Engine(Struct):
     """True to commit each completed step on the user's branch."""
     clock: Clock = utc_now
     jobs: int = 1
-    """Number of steps to run at once with the whole plan."""
+    """Number of steps that run at once when the whole plan is carried out."""
     stopped_by: CddError | None = None
     """The error that ended the last step, other than its check. Sets the exit code."""
     failed_steps: dict[int, FailedStep] = field(default_factory=dict)
     """Failed steps whose files were restored, until their next attempt is over."""
     edited: dict[int, frozenset[str]] = field(default_factory=dict)
-    """Step → files of a failed attempt that the user has edited, which the model is
-    shown.
+    """Step number → files of a failed attempt that the user has edited since. The model
+    is shown them.
     """
     _recovered: bool = False
     _has_side_trees: bool = False
@@ -205,11 +205,12 @@ class Engine(Struct):
             save(run.report(), run.record.folder)
 
     async def recover(self) -> None:
-        """Restore steps of a killed run, and finish an interrupted undo. Every action
-        that changes files begins with this; the first call also reports.
+        """Restore the steps that a killed run left, and finish an interrupted undo.
 
-        If the user's edits prevent it, the run waits with the reason in `stopped_by`.
-        Raises `RunElsewhere`.
+        Every action that changes files begins with this. The first call also reports
+        what was found. If a user's edit prevents it, the run waits: the reason is
+        reported, and is in `stopped_by`. Raises `RunElsewhere` for a run that is not
+        here.
         """
         self.run.expect_here(self.clock())
         if not self._recovered:
@@ -283,7 +284,7 @@ class Engine(Struct):
             attempt = run.record.attempt(execution.folder, execution.attempts)
             if was_cut(attempt):
                 who = "You or the interrupted command"
-            # restoring works without this
+            # the step can be restored without this
             with suppress(CddError):
                 others = await run.ledger.enter_after_kill(attempt)
         back = run.restore_files(number)
@@ -435,7 +436,7 @@ class Engine(Struct):
 
     def _restore_failed(self, number: int) -> tuple[str, ...]:
         """Restore a step before its next attempt. Returns files that the user has
-        edited.
+        edited since.
         """
         failed, restored = FailedStep.restore(self.run, number)
         if failed is not None:
@@ -446,8 +447,8 @@ class Engine(Struct):
         return restored
 
     def _pause(self, number: int) -> None:
-        """Restore an attempt without a reply. The step fails as before, or becomes
-        pending.
+        """Restore an attempt without a reply. The step has its earlier failure again,
+        or becomes pending.
         """
         failed = self.failed_steps.get(number)
         if failed is None:
@@ -492,7 +493,7 @@ class Engine(Struct):
             await self.run_all(attempts=attempts)
 
     async def report_all_done(self) -> None:
-        """Report that no step remains, or which work is missing."""
+        """Report that no step remains, or which work is missing in the tree."""
         await self.run.find_missing_work()
         summary = self.run.summary()
         if summary.status is RunStatus.COMPLETED:
@@ -534,7 +535,8 @@ class Engine(Struct):
         return number
 
     async def run_all(self, *, attempts: int = 1) -> None:
-        """Run the remaining steps until one fails. Plan edits count before each step.
+        """Run the remaining steps until one fails. An edited plan takes effect before
+        the next step.
 
         Nothing runs if the run's rule refuses an earlier step, which is reported and
         kept in `stopped_by`.
@@ -583,8 +585,8 @@ class Engine(Struct):
             self.reread()
 
     async def ended(self) -> RunFinished:
-        """Return the summary after a step, see `Run.ended`, with missing work of
-        earlier steps.
+        """Find missing work of earlier steps, and return the summary after a step, see
+        `Run.ended`.
         """
         await self.run.find_missing_work()
         return self.run.ended()
@@ -677,7 +679,9 @@ class Engine(Struct):
 
     @property
     def is_plan_unchanged(self) -> bool:
-        """False also for a plan that cannot run, which `reread` refuses."""
+        """True if the plan on disk is the run's. False for a plan that cannot run,
+        which `reread` refuses.
+        """
         try:
             return _runnable_plan(self.run.ticket, self.runner) == self.run.plan
         except BadInput:
@@ -723,7 +727,8 @@ class Engine(Struct):
         """Undo a step (default: the last) and all later ones, which become pending.
 
         An interrupted undo is finished instead. Raises `BadInput` if the step did not
-        run, and `CheckpointGone`, before any change, if contents are missing.
+        run, and `CheckpointGone`, before any change, if its earlier contents are
+        missing.
         """
         if await self._can_begin_undo():
             self.ask_again()
@@ -754,7 +759,9 @@ class Engine(Struct):
         return Undoing(self.run)
 
     async def _can_begin_undo(self) -> bool:
-        """Recover the run. False if that finished an earlier undo: no other begins."""
+        """Recover the run. False if that finished an earlier undo: then no other
+        begins.
+        """
         was_begun = self.run.record.going_back is not None
         await self.recover()
         if not was_begun:
@@ -782,8 +789,8 @@ class Engine(Struct):
         return self.runner.approval.must_ask()
 
     async def _complete_baseline(self, *steps: PlanStep) -> None:
-        """Run checks whose results before these steps are unknown. This precedes the
-        model, so that an unusable check is reported before a call is paid for.
+        """Run checks whose results before these steps are unknown. The model is asked
+        afterwards: an unusable check is reported before a call is paid for.
         """
         run = self.run
         if run.state.started_at is None:
@@ -807,8 +814,8 @@ class Engine(Struct):
         guidance: str,
         also_show: frozenset[str],
     ) -> AttemptOutcome | None:
-        """Make one attempt, and save the state before and after. It is restored unless
-        it ends by itself. None if an error ended it (`stopped_by`).
+        """Make one attempt, and save the state before and after it. It is restored
+        unless it ends by itself. Returns None if an error ended it (`stopped_by`).
         """
         attempt = self.run.attempt(step.number, number)
         # an interrupted attempt continues instead
@@ -999,7 +1006,7 @@ class Engine(Struct):
 
 
 def _find_pause(error: CddError) -> NoticeKind | None:
-    """None for errors that do not pause a step."""
+    """Return the kind of notice; None for errors that do not pause a step."""
     for error_type, kind in _PAUSES.items():
         if isinstance(error, error_type):
             return kind
@@ -1012,7 +1019,7 @@ def _tone_of(kind: NoticeKind) -> Tone:
 
 
 def _runnable_plan(ticket: Ticket, runner: StepRunner) -> ImplementationPlan:
-    """Raises `BadInput` if the plan cannot run."""
+    """Return the plan. Raises `BadInput` if it cannot run."""
     plan = _read_plan(ticket)
     runner.check_commands(plan)
     return plan

@@ -25,7 +25,7 @@ class FailedStep(Struct, frozen=True):
     @classmethod
     def restore(cls, run: Run, number: int) -> tuple[Self | None, tuple[str, ...]]:
         """Restore a step's attempts. Returns the failure (None if it has not failed),
-        and files that stay because they were edited.
+        and files that stay because they were edited since.
         """
         execution = run.state.step(number)
         attempts = run.remaining_attempts(execution)
@@ -42,8 +42,8 @@ class FailedStep(Struct, frozen=True):
         return cls(execution, restored), edited
 
     def after(self, earlier: Self | None) -> Self:
-        """Return this failure, with the earlier restored files if it had none to
-        restore.
+        """Return this failure, or `earlier` if that is of the same attempt and only its
+        restoring had files to restore.
         """
         if self.restored or earlier is None:
             return self
@@ -51,8 +51,8 @@ class FailedStep(Struct, frozen=True):
         return earlier if is_same else self
 
     def reinstate(self, run: Run) -> tuple[str, ...]:
-        """Write the failed attempt's files again, except changed ones. Returns their
-        paths.
+        """Write the failed attempt's files again, except those changed since. Returns
+        their paths.
         """
         if not self.restored:
             return ()

@@ -157,8 +157,8 @@ class Ledger(Struct):
     # Writing
 
     async def begin(self, attempt: Attempt, paths: Sequence[str]) -> None:
-        """Take the checkpoint before an attempt starts or continues. `paths` may
-        change, and are covered even if ignored by git.
+        """Take the checkpoint before an attempt starts or continues. `paths` are files
+        that may change; they are covered even if git ignores them.
         """
         tree = await self._take_checkpoint(attempt, "before", paths)
         # git may ignore a file that does not exist yet
@@ -179,8 +179,9 @@ class Ledger(Struct):
         *,
         by: str = "",
     ) -> Iterator[None]:
-        """Enter changes, with replaced contents, before the caller writes them; or that
-        they were refused, and not written. `ignored` are those that git ignores.
+        """Enter changes, with the replaced contents, before the caller writes them. If
+        they are refused, nothing was written, and that is entered too. `ignored` are
+        the files among them that git ignores.
         """
         kind = EntryKind.REPLY if call is None else EntryKind.TOOL
         entered = tuple(
@@ -220,7 +221,7 @@ class Ledger(Struct):
     async def find_ignored(
         self, attempt: Attempt, paths: Collection[str]
     ) -> frozenset[str]:
-        """Return which files git ignores. Raises `GitUnusable`."""
+        """Return which of these files git ignores. Raises `GitUnusable`."""
         entries = current_entries(attempt)
         private = private_paths(attempt)
         tree = last_tree(entries)
@@ -326,16 +327,16 @@ class Ledger(Struct):
             )
 
     def drop_dialogue(self, attempt: Attempt) -> None:
-        """Enter that all calls are void and their numbers free."""
+        """Enter that all calls are void: their numbers are used again."""
         if any(entry.call is not None for entry in attempt.all_entries):
             number, by = attempt.number, DIALOGUE
             attempt.ledger.append(LedgerEntry(EntryKind.DROPPED, number, by=by, call=0))
 
     def redo_command(self, attempt: Attempt, entry: LedgerEntry) -> tuple[Change, ...]:
-        """Repeat a command's changes to the step's files, and return them.
+        """Write a command's changes to the step's files again, and return them.
 
-        Raises `ReplyRefused`, before writing, if a file matches neither the attempt nor
-        the command.
+        Raises `ReplyRefused`, before writing, unless each file is what the attempt
+        wrote last or, if it wrote nothing, what the command found.
         """
         root = self.record.root
         written = {
@@ -372,7 +373,7 @@ class Ledger(Struct):
     # Reading
 
     def read(self, attempt: Attempt, entry: TreeEntry | None) -> bytes | None:
-        """Raises `CheckpointGone`."""
+        """Return an entry's content; None for no file. Raises `CheckpointGone`."""
         return read_content(find_contents([attempt], [entry]), entry)
 
     def net(self, attempts: Sequence[Attempt]) -> NetChanges:
@@ -397,8 +398,8 @@ class Ledger(Struct):
     async def versions(
         self, attempts: Sequence[Attempt], wanted: Callable[[str], bool]
     ) -> tuple[Versions, ...]:
-        """Return wanted files before and after these attempts, including changes by
-        others. Raises `CheckpointGone`.
+        """Return the wanted files that changed, before and after these attempts,
+        including changes by others. Raises `CheckpointGone`.
         """
         net = {change.path: change for change in self.net(attempts).changes}
         wanted_changes = [change for change in net.values() if wanted(change.path)]
@@ -442,8 +443,8 @@ class Ledger(Struct):
     async def read_files(
         self, attempts: Sequence[Attempt], entries: Mapping[str, TreeEntry]
     ) -> dict[str, bytes | None]:
-        """Return contents for `files_after`, long ones shortened. Raises
-        `CheckpointGone`.
+        """Return contents of files from `files_after`; of very long ones only the
+        beginning. Raises `CheckpointGone`.
         """
         saved = find_contents(attempts, entries.values())
         contents: dict[str, bytes | None] = {
@@ -462,7 +463,7 @@ class Ledger(Struct):
         return contents
 
     async def diff(self, attempts: Sequence[Attempt]) -> str:
-        """Return a unified diff."""
+        """Return the net changes of these attempts as one unified diff."""
         changes = self.net(attempts).changes
         contents = find_contents(
             attempts,
@@ -492,9 +493,9 @@ class Ledger(Struct):
     async def save_changes(
         self, attempt: Attempt, changes: Sequence[Change], private: Collection[str]
     ) -> list[Change]:
-        """Save contents between two checkpoints. Returns changes under the store's
-        names, without files that are too large. `private` contents stay on this
-        computer.
+        """Save contents between two checkpoints. Returns the changes with the names of
+        the contents in the store, without files that are too large. `private` contents
+        stay on this computer.
         """
         if not changes:
             return []
@@ -535,8 +536,8 @@ def _is_small(contents: Contents, entry: TreeEntry | None) -> bool:
 
 
 def _is_still(change: Change, now: TreeEntry | None) -> bool:
-    """True if a file is unchanged since. An unsaved content cannot be compared: any
-    file but the previous one counts.
+    """True if a file is unchanged since this change. An unsaved content cannot be
+    compared: any file but the previous one counts.
     """
     if change.after == UNKNOWN:
         return now is not None and now != change.before
@@ -544,5 +545,5 @@ def _is_still(change: Change, now: TreeEntry | None) -> bool:
 
 
 def _is_text(path: str) -> bool:
-    """True for UTF-8. A run's state cannot have other paths."""
+    """True if the path is UTF-8. A run's state cannot have other paths."""
     return path.encode(errors="replace").decode() == path

@@ -1,4 +1,6 @@
-"""Attempts' net changes as a unified diff of saved contents."""
+"""Shows the net changes of attempts as a unified diff, from the ledger's saved
+contents.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from cdd_agent.pattern import Pattern
 from cdd_agent.refusals.kinds import Refusal
 
 _LONGEST = 2_000_000
-"""In characters."""
+"""Characters of a diff. The rest is cut."""
 _ONE_SIDED = Pattern(r'^diff --git ("?)([ab])/(.*?)\1 \1\2/\3\1$', re.MULTILINE)
 """git's header for a file that only one folder has."""
 _LINK, _EXECUTABLE = "120000", "100755"

@@ -22,13 +22,13 @@ _NOT_RUNNING = (EntryKind.BEGIN, EntryKind.COMMAND, EntryKind.CHECK, EntryKind.R
 
 
 def in_order(attempts: Iterable[Attempt]) -> list[LedgerEntry]:
-    """Return valid entries by time."""
+    """Return the valid entries, sorted by time."""
     entries = [entry for attempt in attempts for entry in attempt.entries]
     return without_withdrawn(sorted(entries, key=lambda entry: entry.at))
 
 
 def current_entries(attempt: Attempt) -> list[LedgerEntry]:
-    """Return valid entries since the attempt began or continued."""
+    """Return valid entries since the attempt began, or last continued."""
     entries = attempt.entries
     begins = [
         place for place, entry in enumerate(entries) if entry.kind is EntryKind.BEGIN
@@ -46,7 +46,9 @@ def last_restoring(attempts: Iterable[Attempt]) -> LedgerEntry | None:
 
 
 def final_restoring(attempts: Iterable[Attempt]) -> LedgerEntry | None:
-    """None if an attempt began or changed a file afterwards."""
+    """Return the last restoring. None if an attempt began or changed a file after
+    it.
+    """
     for entry in reversed(in_order(attempts)):
         if entry.kind is EntryKind.RESTORED:
             return entry
@@ -88,8 +90,8 @@ def private_paths(attempt: Attempt) -> frozenset[str]:
 
 
 def changes_by_path(attempt: Attempt) -> dict[str, Change]:
-    """Return each file's change during an attempt, by anyone. The content may end as it
-    began.
+    """Return each file's change during an attempt, by anyone. Its last content may be
+    its first again.
     """
     entries = in_order([attempt])
     others = first_to_last(
@@ -112,7 +114,7 @@ def changed_by_commands(attempts: Iterable[Attempt]) -> frozenset[str]:
 
 
 def made_changes(entries: Iterable[LedgerEntry]) -> Iterator[tuple[str, Change]]:
-    """Yield time and change of each file that a run changed, restored, undid or
+    """Yield the time and change of each file that a run changed, restored, undid or
     redid.
     """
     undos: dict[str, tuple[Change, ...]] = {}
@@ -159,7 +161,7 @@ def was_cut(attempt: Attempt) -> bool:
 
 
 def last_started_call(attempt: Attempt) -> int | None:
-    """Return the last call whose command was started."""
+    """Return the number of the last call whose command was started."""
     started = None
     for entry in attempt.all_entries:
         if entry.kind is EntryKind.DROPPED and entry.by == DIALOGUE:
@@ -170,7 +172,7 @@ def last_started_call(attempt: Attempt) -> int | None:
 
 
 def commands_to_redo(attempt: Attempt) -> dict[int, LedgerEntry]:
-    """Return call → its command's changes to files of the step."""
+    """Return call number → command that changed files of the step."""
     commands: dict[int, LedgerEntry] = {}
     for entry in attempt.all_entries:
         if entry.call is None:
@@ -193,7 +195,7 @@ def last_tree(entries: Sequence[LedgerEntry]) -> Checkpoint | None:
 
 
 def tree_after(attempt: Attempt) -> Checkpoint | None:
-    """None if files were written after the last checkpoint."""
+    """Return the attempt's last checkpoint. None if files were written after it."""
     entries = without_withdrawn(attempt.entries)
     if written_since_tree(entries):
         return None

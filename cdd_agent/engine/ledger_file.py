@@ -1,7 +1,7 @@
 """A step's ledger file, `.cdd/runs/SLUG/step-02/ledger.jsonl`, which is only appended
 to.
 
-The first line names the format's version; each other line is an `LedgerEntry` in JSON.
+The first line names the format's version; each other line is a `LedgerEntry` in JSON.
 docs/reference/records.md describes it.
 """
 
@@ -87,7 +87,7 @@ class LedgerEntry(Struct, frozen=True, omit_defaults=True):
     conversation: str = ""
     """The conversation whose turn begins. Only outside of tickets."""
     call: int | None = None
-    """The tool call within the attempt, from 0."""
+    """Number of the tool call within the attempt, from 0."""
     changes: tuple[Change, ...] = ()
     """Changes of the step, with contents in the run's store."""
     others: tuple[Change, ...] = ()
@@ -122,7 +122,9 @@ class LedgerFile(Struct, frozen=True):
     path: Path
 
     def append(self, entry: LedgerEntry) -> LedgerEntry:
-        """Add an entry durably. Returns it with its time. Raises `NotWritten`."""
+        """Add an entry, which survives a power cut. Returns it with its time. Raises
+        `NotWritten`.
+        """
         entry = msgspec.structs.replace(entry, at=entry.at or self._next_time(entry))
         try:
             self._append(_encode(entry))
@@ -131,8 +133,8 @@ class LedgerFile(Struct, frozen=True):
         return entry
 
     def _next_time(self, entry: LedgerEntry) -> str:
-        """Beginnings and restorings follow everything in the run's ledgers, even if the
-        clock was changed.
+        """Return a new entry's time. Beginnings and restorings come after everything in
+        the run's ledgers, even if the clock was set back.
         """
         now = stamp()
         if entry.kind in _WITHIN:
@@ -162,8 +164,8 @@ class LedgerFile(Struct, frozen=True):
             sync_folder(self.path.parent)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """An unfinished last line of a killed process is ignored. Raises `Damaged` or
-        `LedgerTooNew`.
+        """Return all entries, without a last line that a killed process left
+        unfinished. Raises `Damaged` or `LedgerTooNew`.
         """
         lines = read_ledger(self.path).split(b"\n")[:-1]
         return tuple(self._read(lines))
@@ -178,7 +180,7 @@ class LedgerFile(Struct, frozen=True):
                 entry = _decode(line)
             except (ValueError, RecursionError) as error:
                 raise Damaged(self.path, f"line {number}: {error}") from error
-            # entries stay in order if the clock was changed
+            # a clock that was set back does not change the order
             last = max(last, entry.at)
             yield msgspec.structs.replace(entry, at=last)
 

@@ -83,17 +83,17 @@ class RunLog(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Number of bytes so far."""
         try:
             return self.path.stat().st_size
         except OSError:
             return 0
 
     def decoded_lines(self, size: int | None = None) -> Iterator[LogEntry | None]:
-        """Yield each line's entry; None if damaged or of an unknown event. `size`
-        limits the bytes.
+        """Yield each line's entry; None if damaged or of an unknown event.
 
-        Raises `BadInput` if the file is unreadable.
+        `size`: read only the lines in these first bytes. Raises `BadInput` if the file
+        is unreadable.
         """
         read = 0
         for line in read_lines(self.path, _LONGEST):
@@ -197,16 +197,16 @@ def _shorten(event: Event) -> Event:
 
 
 class StepFolders:
-    """The steps' folders. Log numbers are those at the time; opened plans map them to
-    folders.
+    """Maps steps to their folders' numbers. The log has the steps' numbers at the time;
+    opened plans map these to folders.
     """
 
     def __init__(self) -> None:
         self._folders: dict[int, int] = {}
 
     def folder_of(self, event: Event) -> int:
-        """Return the event's folder; 0 if it is about no step. Events must come in log
-        order.
+        """Return the folder number of the event's step; 0 if it is about no step.
+        Events must come in log order.
         """
         if isinstance(event, PlanOpened):
             self._folders = {
@@ -217,7 +217,7 @@ class StepFolders:
 
 
 def with_folders(entries: Iterable[LogEntry]) -> Iterator[tuple[LogEntry, int]]:
-    """Yield entries with their steps' folders."""
+    """Yield each entry with the folder number of its step."""
     folders = StepFolders()
     for entry in entries:
         yield entry, folders.folder_of(entry.event)

@@ -75,14 +75,14 @@ class _LogPass:
         self._tally = EffortTally()
         self._steps: dict[int, LoggedStep] = {}
         self._attempts: dict[int, int] = {}
-        """Step → its current attempt."""
+        """Step → number of its current attempt."""
         self._asked: dict[int, str] = {}
         """Step → the model asked last."""
         self._last_prompt: PromptMade | None = None
         self._damaged = 0
 
     def whole(self, lines: Iterable[LogEntry | None]) -> Iterable[LogEntry]:
-        """Yield entries, and count damaged lines."""
+        """Yield the entries, and count the lines without one."""
         for entry in lines:
             if entry is None:
                 self._damaged += 1

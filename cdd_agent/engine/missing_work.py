@@ -99,8 +99,8 @@ def compare_files(
 
 
 def count_changed_files(state: ExecutionState, record: RunRecord) -> int:
-    """Count files of steps that are gone or changed. A file is unchanged if its status
-    on disk is. Raises `BadInput` for a damaged record.
+    """Count files of steps that are gone or changed. A file whose status on disk is
+    unchanged counts as unchanged. Raises `BadInput` for a damaged record.
     """
     steps = accepted(state)
     if not any(_may_have_changed(record.root, step) for step in steps):
@@ -130,7 +130,7 @@ def _may_have_changed(root: Path, step: StepExecution) -> bool:
 
 class _Touch(Struct, frozen=True):
     position: int
-    """Position of the step in the order of ends."""
+    """Position of the step in the order in which steps ended."""
     path: str
     exists: bool
     """False if the step deleted the file."""
@@ -316,7 +316,7 @@ class _Work(Struct, frozen=True):
     changes: list[dict[str, Change]]
     """By position: each file's change during the step."""
     ends: list[str]
-    """By position: when the step ended; may be empty."""
+    """By position: when the step ended; empty if unknown."""
 
     @classmethod
     def read(
@@ -360,8 +360,8 @@ class _Work(Struct, frozen=True):
         ]
 
     def find_edits(self) -> list[_Touch]:
-        """Return the last change of each file whose current content no run made, and
-        that no step found.
+        """Return the last change of each file whose current content no run made, not
+        even a failed step, and no step found.
         """
         last = len(self.changes) - 1
         edits: dict[str, _Touch] = {}
@@ -426,7 +426,7 @@ class _Work(Struct, frozen=True):
 
 
 class _Later(Struct, frozen=True):
-    """A file's state after other work of runs."""
+    """The state in which a run left a file, other than by completed steps."""
 
     at: str
     after: TreeEntry | None

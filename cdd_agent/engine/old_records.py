@@ -97,7 +97,9 @@ class _Span(JsonFile, frozen=True):
 
 class _Journal(JsonFile, frozen=True):
     files: tuple[Change, ...]
-    """Previous contents are in `before-N`. `before` is a file's first state."""
+    """The previous content of the N-th is in `before-N`. `before` is a file's first
+    state.
+    """
 
     def __post_init__(self) -> None:
         expect_inside(change.path for change in self.files)
@@ -117,14 +119,16 @@ class _Copies(JsonFile, frozen=True):
 
 class _Beside(JsonFile, frozen=True):
     changes: tuple[Change, ...]
-    """New contents are in `beside-N`."""
+    """The new content of the N-th is in `beside-N`."""
 
     def __post_init__(self) -> None:
         expect_inside(change.path for change in self.changes)
 
 
 class _OldAttempt(Struct, frozen=True):
-    """An attempt's folder of version 0.1. Raises `Damaged` for a wrong file."""
+    """The folder of an attempt of version 0.1. Raises `Damaged` if a file in it is
+    wrong.
+    """
 
     attempt: Attempt
     private: frozenset[str] | None = None
@@ -282,8 +286,8 @@ def is_old(attempt: Attempt) -> bool:
 
 
 def expect_readable(attempt: Attempt, checkpoints: Mapping[str, str]) -> None:
-    """Raise `Damaged` or `ValueError` if old files are unreadable, or name other
-    checkpoints.
+    """Raise `Damaged` or `ValueError` if an attempt's old files are unreadable, or name
+    a checkpoint that is not in `checkpoints` (name → id).
     """
     old = _OldAttempt(attempt)
     _ = old.journal, old.beside, old.calls
@@ -482,7 +486,9 @@ async def _take_undo(
 
 
 def restore_written(attempt: Attempt, record: RunRecord) -> RestoreResult:
-    """Restore an interrupted attempt by its journal alone. Raises `BadInput`."""
+    """Restore what an interrupted attempt's reply wrote, by its journal alone. Raises
+    `BadInput`.
+    """
     changes = [
         change.way_back(
             entry_now(record.root, change.path, change.before or change.after)

@@ -43,7 +43,7 @@ FOLDER = ".changes"
 MOST = 100
 """Changes to keep; older ones are removed."""
 CHAT = "chat: "
-"""Begins `what` for a chat turn; the user's line follows."""
+"""Prefix of `what` for a chat turn; the user's line follows."""
 _NUMBER = Pattern(r"\d{4,}")
 INSPECTION, INSPECTION_LOCK = "looking.git", "looking"
 """Shared checkpoints of inspections, and their lock."""
@@ -89,7 +89,7 @@ class OutsideChange(Struct, frozen=True):
 
     @property
     def conversation(self) -> str:
-        """In chat; else empty."""
+        """The conversation's name in chat; empty for other work."""
         return self.entries[0].conversation
 
     @property
@@ -145,7 +145,9 @@ class OutsideChange(Struct, frozen=True):
         return bool(ledger.others([self.attempt]))
 
     def take_lock(self) -> TicketLock:
-        """End commands of a killed process. Raises `TicketTaken` during the work."""
+        """Take the lock, and end commands of a killed process. Raises `TicketTaken`
+        while the work is under way.
+        """
         return TicketLock.take(self.record.folder, f"`{self.what}`", _now())
 
 
@@ -157,7 +159,9 @@ class OutsideChanges(Struct, frozen=True):
         return cls(RunRecord.of(root, FOLDER, redactor))
 
     def all(self) -> list[OutsideChange]:
-        """Return non-empty ones by time of their last change. Raises `Damaged`."""
+        """Return the changes that have an entry, by time of their last change. Raises
+        `Damaged`.
+        """
         changes = []
         for number in self._numbers():
             change = OutsideChange.load(self._record_of(number))

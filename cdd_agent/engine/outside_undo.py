@@ -46,7 +46,7 @@ class OutsideUndoing(Struct, frozen=True):
     emit: Emit
 
     async def undo(self, change: OutsideChange | None = None) -> None:
-        """Default: the last change not undone. Raises `CddError`."""
+        """Undo a change (default: the last not undone). Raises `CddError`."""
         with self._locked():
             if await self._finish_interrupted(again=False):
                 return
@@ -86,7 +86,7 @@ class OutsideUndoing(Struct, frozen=True):
                 await self._finish(change)
 
     async def diff(self, change: OutsideChange | None = None) -> None:
-        """Default: the last change not undone. Raises `CddError`."""
+        """Show a change (default: the last not undone). Raises `CddError`."""
         change = change or last_standing(self.changes.all())
         if change is None:
             self._report_nothing("diff")
@@ -119,7 +119,7 @@ class OutsideUndoing(Struct, frozen=True):
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock, if there are changes."""
+        """Hold the lock of undo and redo, if there are changes."""
         if not self.changes.all():
             yield
             return

@@ -34,9 +34,9 @@ from cdd_agent.process.run import CommandResult
 from cdd_agent.refusals.kinds import Refusal
 
 _PREFIX = "changes-outside-of-tickets"
-"""Begins checkpoint names. With a suffix, it is no slug."""
+"""Prefix of checkpoints' names. With a suffix, it is no slug."""
 _STEP = "step-01"
-"""Begins a checkpoint's name, as the ledger builds it."""
+"""Prefix of a checkpoint's name, as the ledger builds it."""
 
 
 class NotInRepository(GitUnusable):
@@ -79,7 +79,7 @@ class OutsideWork(Struct):
     what: str = ""
     """Cause of the next changes, such as `cdd run plan.yaml`."""
     conversation: str = ""
-    """The chat conversation."""
+    """The chat conversation that the work belongs to."""
     leave_out: tuple[str, ...] = ()
     """Patterns of files outside inspections."""
     open_checkpoints: OpenCheckpoints = open_in_repository

@@ -65,7 +65,7 @@ class PrivateTree(Struct, frozen=True):
     folder: Path
     """For reports of checks (the `folder` of `run_check`)."""
     env: Mapping[str, str]
-    """Make Python import the copy's packages."""
+    """Variables that make Python import the copy's packages."""
     missing: tuple[str, ...] = ()
     """Paths that the copy lacks: unreadable files, ignored folders, and large ignored
     files. Folders end with a slash.

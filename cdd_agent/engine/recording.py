@@ -13,11 +13,11 @@ from cdd_agent.text.redaction import Redactor
 
 
 class Recorder(RedactedEvents):
-    """Between a ticket's work and a user interface."""
+    """Passes the events of a ticket's work to a user interface."""
 
     def __init__(self, redactor: Redactor, log: RunLog, emit: Emit) -> None:
         self.refused: CddError | None = None
-        """Set if the disk refused an event."""
+        """The disk's refusal when an event could not be logged."""
 
         def record(event: Event) -> None:
             if self.refused is None:

@@ -34,8 +34,8 @@ def find_related_code(
     saved: RankedContext | None,
     most: int,
 ) -> RankedContext | None:
-    """Return related code of `most` tokens, if the step declares no file or the user
-    pinned folders; else None, because the plan chose the files.
+    """Return related code of at most `most` tokens, if the step declares no file or the
+    user pinned folders; else None, because the plan chose the files.
 
     Code `saved` by an earlier attempt is repeated if its files are unchanged and it
     fits.
@@ -96,7 +96,8 @@ def follow_failure(
     shown: ShownFiles, failure: str, missed: Collection[str], files: Collection[str]
 ) -> None:
     """Show code about a failure: lines of its traceback, and places in the files that
-    these or the `missed` tests import. Limited to `files`, without whole ones.
+    these or the `missed` tests import. Only `files` are shown, and none that is shown
+    whole already.
     """
     room = shown.room
     tokens = _MOST_AFTER_FAILURE

@@ -58,7 +58,7 @@ class StepReport(StepSummary, frozen=True):
     left_out: tuple[LeftOut, ...] = ()
     """Changes of its last attempt that the user did not accept."""
     edited: tuple[str, ...] = ()
-    """Files of its last attempt that the user edited."""
+    """Files of its last attempt whose proposed content the user edited."""
     refusals: tuple[str, ...] = ()
     """The user's reasons for refusing whole changes, in all attempts."""
 
@@ -96,7 +96,7 @@ class Report(Struct, frozen=True):
     completed_at: datetime | None
     steps: tuple[StepReport, ...]
     files_created: tuple[str, ...]
-    """Files of completed steps, including those changed later."""
+    """Files that completed steps created, including those that a later step changed."""
     files_modified: tuple[str, ...]
     tests_before: Counts | None
     """The baseline; None without single tests."""
@@ -109,7 +109,7 @@ class Report(Struct, frozen=True):
     require: Require | None = None
     """The run's rule, if any. It fails the run if it rejects one of `unproven`."""
     files_deleted: tuple[str, ...] = ()
-    """Files from before the run. Files created and deleted in the run are not
+    """Deleted files from before the run. Files created and deleted in the run are not
     listed.
     """
     edited_criteria: tuple[EditedCriterion, ...] = ()

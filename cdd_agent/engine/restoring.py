@@ -63,8 +63,10 @@ class Restorer(Struct, frozen=True):
     attempts: Sequence[Attempt]
 
     def restore(self) -> RestoreResult:
-        """Reverse failed, interrupted or skipped attempts. Content made only by
-        commands and checks is saved in `kept` first. Harmless when repeated.
+        """Reverse attempts that failed, were interrupted or belong to a skipped step.
+
+        Content made only by commands and checks is saved in `kept` first. Harmless when
+        repeated.
         """
         if not self.attempts:
             return RestoreResult()
@@ -85,8 +87,8 @@ class Restorer(Struct, frozen=True):
         return self.carry_out(plan, lambda path: path not in exact)
 
     def reinstate(self, restored: Sequence[Change]) -> RestoreResult:
-        """Rewrite the attempts' files after a restoring, except those that the user
-        changed. Entered in the ledger first.
+        """Write the attempts' files again after a restoring, except those that the user
+        changed. The ledger gets its entry first.
         """
         plan = self.plan(restored, can_merge=False)
         attempt = self.attempts[-1]

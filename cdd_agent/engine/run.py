@@ -80,11 +80,13 @@ from cdd_agent.tickets.store import Ticket
 from cdd_agent.verification.before import Agenda
 
 _asked_for: ContextVar[int] = ContextVar("asked_for", default=0)
-"""The step that the model was last asked for; separate for concurrent steps."""
+"""Number of the step that the model was last asked for, 0 for none. Each concurrent
+step has a separate value.
+"""
 
 
 class SavedWork(Enum):
-    """The paid part of an interrupted step's reply."""
+    """The saved part of an interrupted step's reply, which was paid for."""
 
     NONE = auto()
     REPLY = auto()
@@ -93,7 +95,7 @@ class SavedWork(Enum):
 
 
 class Run(Struct):
-    """Values in memory are never ahead of the disk."""
+    """The run of a ticket. Values in memory are never ahead of the disk."""
 
     ticket: Ticket
     spec: TicketSpec
@@ -109,7 +111,7 @@ class Run(Struct):
     code: CodeFinder | None = None
     """Finds code for prompts. None: prompts show only named files."""
     missing: tuple[MissingWork, ...] = ()
-    """As last found by `find_missing_work`. Empty while steps remain."""
+    """Missing work, as last found by `find_missing_work`. Empty while steps remain."""
     require: Require | None = None
     """The run's rule about its steps, if any."""
     unreadable: dict[int, CddError] = field(default_factory=dict)
@@ -215,7 +217,7 @@ class Run(Struct):
                 pass
 
     def lost(self, usage: Usage) -> None:
-        """Count and log a call without a whole reply."""
+        """Count and log the usage of a call that brought no whole reply."""
         step = _asked_for.get()
         self._count(self.state.step(step).folder, usage)
         self.record.log.add(ReplyLost(usage, step or None))
@@ -236,7 +238,9 @@ class Run(Struct):
         return next_step(self.plan, self.state)
 
     def agenda(self, step: PlanStep) -> Agenda:
-        """Return the steps around one that is about to run."""
+        """Return the criteria, and the steps before and after one that is about to
+        run.
+        """
         later = []
         earlier = []
         for other in self.plan.order():
@@ -308,7 +312,7 @@ class Run(Struct):
             return self.spec
 
     def refusal(self) -> StepFailed | None:
-        """Return why no step may run: the run's rule rejects a finished one."""
+        """Return why no further step may run: the run's rule rejects a finished one."""
         if self.require is None:
             return None
         refused = [
@@ -332,8 +336,8 @@ class Run(Struct):
         )
 
     def ended(self) -> RunFinished:
-        """Return the summary; after the last step with commits and uncommitted
-        steps.
+        """Return the summary. After the last step it has the run's commits and the
+        uncommitted steps.
         """
         if self.state.status is not RunStatus.COMPLETED:
             return self.summary()
@@ -382,7 +386,7 @@ class Run(Struct):
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.OTHER_RUN))
 
     def reload_spec(self) -> None:
-        """Raises `BadInput` if the spec is unreadable."""
+        """Use an edited spec. Raises `BadInput` if it is unreadable."""
         spec = self.ticket.read_spec()
         if spec == self.spec:
             return
@@ -395,7 +399,7 @@ class Run(Struct):
         )
 
     def reload_plan(self, plan: ImplementationPlan, *, is_known: bool = False) -> None:
-        """Raises `BadInput` if the state does not fit the plan."""
+        """Use an edited plan. Raises `BadInput` if the state does not fit it."""
         state = match_state(self.state, plan)
         renumberings = renumbered(self.state, state, plan, self.plan)
         if renumbered_steps(self.state, state):
@@ -444,7 +448,9 @@ class Run(Struct):
         return back
 
     def restore_files(self, step: int) -> ChangesPutBack | None:
-        """Restore without a report. Can be repeated."""
+        """Restore a step's files. Returns the event to report, if any. Can be
+        repeated.
+        """
         back = self.restorer(self.state.step(step)).restore()
         if not (back.restored or back.kept or back.merged):
             return None
@@ -472,11 +478,11 @@ class Run(Struct):
         ]
 
     def restorer(self, *steps: StepExecution) -> Restorer:
-        """Raises `OldRecordUnreadable`."""
+        """Return a restorer of these steps' files. Raises `OldRecordUnreadable`."""
         return Restorer(self.record.root, self.remaining_attempts(*steps))
 
     def old_record_refusal(self, step: StepExecution) -> OldRecordUnreadable | None:
-        """Return why a step's changes are unknown."""
+        """Return why a step's changes are unknown; None if they are known."""
         why = self.unreadable.get(step.folder)
         if why is None or not step.remaining_attempts:
             return None
@@ -513,8 +519,8 @@ class Run(Struct):
         return SavedWork.ROUNDS if attempt.dialogue else SavedWork.NONE
 
     def needs_model(self, number: int, guidance: str, *, is_new: bool = False) -> bool:
-        """True if running the step asks the model. A saved reply may not be enough, if
-        shown files have changed.
+        """True if running the step asks the model now. With a saved reply it may still
+        be asked later, if shown files have changed.
         """
         last = self.state.step(number).last_attempt
         if guidance or is_new or not last:
@@ -546,8 +552,8 @@ class Run(Struct):
         reserved: int,
         root: Path | None = None,
     ) -> StepPrompt:
-        """Return an attempt's prompt, in the user's tree or `root`. `reserved` tokens
-        are for tools and answers; 0 without tools.
+        """Return an attempt's prompt, in the user's tree or in `root`. `reserved` are
+        the tokens for tools and their answers; 0 without tools.
         """
         failed: FailedAttempt | None = None
         missed: dict[str, Ranges] = dict.fromkeys(also_show, ())
@@ -633,5 +639,7 @@ class Run(Struct):
 
 
 async def _take_over(ledger: Ledger, state: ExecutionState) -> dict[int, CddError]:
-    """Convert records of version 0.1, with checkpoints of this event loop alone."""
+    """Convert records of version 0.1, with checkpoints that no other event loop
+    uses.
+    """
     return await take_over(replace(ledger), state)

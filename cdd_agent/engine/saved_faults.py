@@ -16,7 +16,7 @@ from cdd_agent.verification.strength.score import TriedFault
 
 
 class MeasuredStep(Struct, frozen=True):
-    """Results hold for a step with these checks."""
+    """The step that results belong to. They hold only for these checks."""
 
     folder: int
     """Folder number, which survives renumbering."""

@@ -466,8 +466,8 @@ def _add_matched(
     choices: Choices,
     always: Collection[str],
 ) -> list[str]:
-    """Add files of patterns and folders. Return their paths. Tells the user how many
-    others match.
+    """Add files of patterns and folders. Return their paths. Reports to the user how
+    many others match.
     """
     matched = []
     no_text = []
@@ -543,7 +543,9 @@ TREE = "the tree of the project's files"
 """The tree's name among omitted parts."""
 TREE_LINES = 1_000
 TREE_LINES_WITH_TOOLS = 200
-"""A model with tools can list folders, and receives the tree in each round."""
+"""Fewer, because a model with tools can list folders, and receives the tree in each
+round.
+"""
 
 
 def _checked_files(root: Path, step: PlanStep) -> list[str]:

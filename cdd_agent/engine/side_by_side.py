@@ -82,9 +82,9 @@ class SideBySide(Struct):
     base: Checkpoint | None = None
     """The checkpoint for new trees, after the last completed step. None at first."""
     _side_tasks: dict[asyncio.Task[None], int] = field(default_factory=dict)
-    """Steps in side trees."""
+    """Task → number of its step, in a side tree."""
     _joining_tasks: dict[asyncio.Task[None], int] = field(default_factory=dict)
-    """The step in the user's tree, if any."""
+    """Task → number of its step, in the user's tree. At most one."""
     _waiting: set[int] = field(default_factory=set)
     """Steps waiting for the user's tree."""
     _failed: dict[int, Failed] = field(default_factory=dict)
@@ -103,8 +103,8 @@ class SideBySide(Struct):
 
     @classmethod
     async def of(cls, engine: Engine, jobs: int, attempts: int) -> SideBySide | None:
-        """None if steps can only run in sequence. Raises `GitUnusable` or
-        `BadInput`.
+        """Prepare to run steps at once; None if they can only run in sequence. Raises
+        `GitUnusable` or `BadInput`.
         """
         run = engine.run
         try:
@@ -116,7 +116,9 @@ class SideBySide(Struct):
         return cls(engine, jobs, attempts, trees)
 
     async def carry_out(self) -> None:
-        """Run until the end, or until nothing can continue."""
+        """Run to the end, or until nothing can continue after a failed step or an
+        error.
+        """
         try:
             while True:
                 self._begin()
@@ -384,7 +386,7 @@ class SideBySide(Struct):
         self._failed.clear()
 
     async def _make_again(self, step: PlanStep, files: Sequence[str]) -> None:
-        """Make a step pending, because files changed since its attempt."""
+        """Make a step pending, because these files have changed since its attempt."""
         run, number = self.engine.run, step.number
         self._repeated_steps.add(number)
         text = (

@@ -27,8 +27,8 @@ class SideClaim(Struct, frozen=True):
         return cls(files, frozenset(names))
 
     def collides(self, other: Self) -> bool:
-        """True if both may declare a file, or one names a file of the other, and may
-        need that work.
+        """True if both may declare the same file, or if one names a file that the other
+        declares: it may need the other's work.
         """
         return (
             self.files.overlaps(other.files)

@@ -50,7 +50,7 @@ class SideSteps:
         return f"Step {label}: "
 
     def in_words(self) -> str:
-        """Say which steps run; may be empty."""
+        """Return which steps run; empty without any."""
         labels = [self.running[number] for number in sorted(self.running)]
         if len(labels) < 2:
             return f"Step {labels[0]} runs in a separate tree" if labels else ""

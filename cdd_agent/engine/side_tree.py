@@ -38,7 +38,8 @@ _SIDE = "side"
 class SideTree(Struct, frozen=True):
     place: Path
     record: RunRecord
-    """Its root, and the folder for its checkpoints."""
+    """The project's record in the tree: its root, and the folder for its checkpoints.
+    """
     ledger: Ledger
     packages: OwnPackages
 
@@ -63,14 +64,14 @@ class SideTrees(Struct):
     """Variables of the run's commands."""
     _made: int = 0
     _packages: dict[frozenset[str], OwnPackages] = field(default_factory=dict)
-    """Names of packages → settings that make Python find the tree's."""
+    """Package names → settings that make Python find the tree's packages."""
     _equipment: Equipment | None = None
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
     async def of(cls, ledger: Ledger, env: Mapping[str, str]) -> SideTrees:
-        """Raises `NoSideTrees` without a git repository or commit, or with repositories
-        below, whose files a tree would lack.
+        """Prepare a run's trees. Raises `NoSideTrees` without a git repository or
+        commit, or with repositories below, whose files a tree would lack.
         """
         record = ledger.record
         repository = await repository_of(record.root)
@@ -103,7 +104,7 @@ class SideTrees(Struct):
         return await (await self.ledger.open()).take(f"{_SIDE}/{stamp()}-base", also)
 
     async def make(self, step: int, base: Checkpoint) -> SideTree:
-        """Make a tree with a checkpoint's files, for the step of this folder. Raises
+        """Make a tree with a checkpoint's files, for the step with this folder. Raises
         `GitUnusable` or `BadInput`.
         """
         self._made += 1  # the previous tree may still exist
@@ -142,8 +143,8 @@ class SideTrees(Struct):
         return self._packages[names]
 
     def _begin(self, folder: Path) -> None:
-        """Create the folder first: if it exists, even after a power cut, there is
-        something to remove.
+        """Create the folder before the tree: if it exists, even after a power cut,
+        there is something to remove.
         """
         _make(folder)
         sync_folder(self.record.folder)
@@ -156,7 +157,9 @@ class SideTrees(Struct):
 
 
 async def remove_all(ledger: Ledger) -> None:
-    """Includes trees of a killed process. Raises `GitUnusable` or `BadInput`."""
+    """Remove a run's side trees, also those of a killed process. Raises `GitUnusable`
+    or `BadInput`.
+    """
     folder = ledger.record.folder / _SIDE
     if not folder.exists():
         return

@@ -8,7 +8,7 @@ from cdd_agent.tickets.store import Ticket
 
 
 def read_spec_problems(ticket: Ticket) -> tuple[Problem, ...]:
-    """None for an unreadable file, which is an error elsewhere."""
+    """Return the findings; empty for an unreadable file, an error elsewhere."""
     try:
         return find_spec_problems(ticket.spec_text())
     except BadInput:

@@ -9,7 +9,7 @@ Take = Callable[[], bool]
 
 class Steering:
     """Collects messages for a model with tools, which receives them with the answers to
-    its next calls. Later messages are dropped.
+    its next calls. Messages that arrive too late are dropped.
     """
 
     def __init__(self) -> None:
@@ -17,7 +17,9 @@ class Steering:
         self._is_open = False
 
     def say(self, words: str, take: Take) -> bool:
-        """True if the model can still receive it; `take` is called just before."""
+        """Add a message. True if the model can still receive it; `take` is called just
+        before.
+        """
         if self._is_open:
             self._words.append((words, take))
         return self._is_open

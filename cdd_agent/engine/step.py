@@ -70,7 +70,9 @@ from cdd_agent.verification.checks import (
 )
 
 MakePrompt = Callable[[int | None, int], StepPrompt]
-"""Takes the model's window and the tokens for tools and answers (0 without tools)."""
+"""Takes the model's window and the reserve for tools and their answers (0 without
+tools), in tokens.
+"""
 
 
 class _NoRoomForTools(RequestRejected):
@@ -139,13 +141,12 @@ class StepRunner(Struct, frozen=True):
         already: AlreadyOver,
         record: RunRecord,
     ) -> None:
-        """Run and save checks without `results` from before `steps`. The project's
-        checks run only if one of the `remaining` steps is compared with them. A step's
-        own check runs only if it just runs tests: an exit code could not excuse a step,
-        and other programs might change files.
+        """Run the checks that have no `results` from before `steps`, and save theirs.
 
-        `already` are steps whose files are there. A check that needs approval is left
-        out. Raises `BadInput`.
+        The project's checks run only if one of the `remaining` steps is compared with
+        them. A step's own check runs only if it just runs tests: an exit code could not
+        excuse a step, and other programs might change files. `already` are steps whose
+        files are there. A check that needs approval is left out. Raises `BadInput`.
         """
         first, label = steps[0].number, steps[0].label
         baseline = results.baseline or Baseline(step=first)
@@ -172,7 +173,7 @@ class StepRunner(Struct, frozen=True):
             )
             baseline = baseline.add(first, run, already)
             record.save_baseline_output(run)
-            # an interruption repeats all project checks
+            # after an interruption all project checks run again
             if check not in project[:-1]:
                 record.save_baseline(baseline)
             is_own = check not in project
@@ -231,8 +232,8 @@ class StepRunner(Struct, frozen=True):
         ledger: Ledger,
         earlier: Sequence[Attempt] = (),
     ) -> AttemptOutcome:
-        """Make an attempt. `before` are earlier results; changes of `earlier` attempts
-        may still be in the tree.
+        """Make an attempt. `before` are the results from before the step; changes of
+        `earlier` attempts may still be in the tree.
 
         Raises `ModelError`, `BudgetExhausted`, `NotApproved`, `GitUnusable` if no
         checkpoint can be taken, and `BadInput` if the disk or a check refuses.

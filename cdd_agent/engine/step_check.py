@@ -63,7 +63,7 @@ _HOW_TO_MAKE_USABLE = (
 def usable_reply(transaction: StepTransaction) -> Reply:
     """Return the saved reply if the step can use it. Raises `ReplyRefused`.
 
-    If tools changed files, the reply need not.
+    If tools changed files, the reply need not change any.
     """
     text = transaction.attempt.reply or ""
     if not text.strip():

@@ -1,4 +1,6 @@
-"""A completed step's commit, and its preconditions."""
+"""The commit of a completed step, and the conditions for it, which are checked before
+the step.
+"""
 
 import textwrap
 from collections.abc import Collection, Sequence
@@ -32,7 +34,7 @@ def step_message(
     *,
     folder: int = 0,
 ) -> CommitMessage:
-    """The step's title, ticket and trustworthiness.
+    """The step's title, its ticket, and how far it can be trusted.
 
     The trailer names the attempt, because a repeated step has another. `folder` is the
     step's number in the record, if different: after renumbering, two steps have had the

@@ -65,8 +65,8 @@ _INTERRUPTED = (
 _HISTORY = Pattern(
     r"\b(?:git|commit|branch|histor|revert|regress)|[^\W\d_a-z]", re.IGNORECASE
 )
-"""Such a step may need the project's history. So may one with non-English letters,
-whose words are unknown here.
+"""A step with one of these words may need the project's history. So may one with
+non-English letters, whose words are unknown here.
 """
 _GREP_LINE = Pattern(r"(?P<path>[^:]+):(?P<line>\d{1,7}):(?P<text>.*)")
 """A line of `grep_files` output."""
@@ -83,7 +83,7 @@ class StepTools(Struct):
     _calls: int = 0
     """Number of finished calls."""
     _cut_call: int | None = None
-    """The call whose command was interrupted."""
+    """Number of the call whose command was interrupted."""
     _written: tuple[FileDiff, ...] = ()
     """Changes of the current call."""
 
@@ -124,7 +124,7 @@ class StepTools(Struct):
 
     async def reapply(self, messages: Sequence[Message]) -> None:
         """Repeat a saved dialogue's changes: those of calls, and those of commands in
-        the step's files. Other effects of commands were never restored.
+        the step's files. Other effects of commands were not restored.
 
         Raises `ReplyRefused` if files have changed since, and as
         `StepTransaction.change`.
@@ -228,7 +228,7 @@ class StepTools(Struct):
         Raises `CddError` if the step cannot continue.
         """
         parsed = parse_answer(answer)
-        # a file in the answer is read to compare
+        # the answer may contain a file, which is read to compare
         if "output" in parsed or "content" in parsed:
             await asyncio.to_thread(self._remember, call, parsed)
         else:
@@ -308,7 +308,9 @@ def _is_refusal(answer: str) -> bool:
 
 
 def _edit_of(call: ToolCall) -> Edit | None:
-    """None for other calls. Raises `ReplyRefused` for a damaged call."""
+    """Return a saved call's edit; None for other calls. Raises `ReplyRefused` for a
+    damaged call.
+    """
     kinds: dict[str, type[Action]] = {
         CreateFileTool.name: CreateFileAction,
         EditFileTool.name: EditAction,

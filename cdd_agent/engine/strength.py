@@ -63,7 +63,7 @@ class StrengthMeter(Struct, frozen=True):
     emit: Emit
     most_faults: int
     most_seconds: float
-    """For a step's faults. The one under way is the last."""
+    """For a step's faults. The fault that is being tried then is the last."""
 
     async def measure(self, subject: Subject) -> StrengthFinished:
         """Try faults without saved results; emit and return the scores. If cancelled,

@@ -34,9 +34,9 @@ class StrengthSettings(Struct, frozen=True):
     threshold: int | None = None
     """Scores below this percentage are weak."""
     most_faults: int = 0
-    """For a step."""
+    """Most faults to try for a step."""
     most_seconds: float = 0.0
-    """For a step."""
+    """Most seconds to measure a step."""
 
     @classmethod
     def from_config(cls, config: Config) -> Self:

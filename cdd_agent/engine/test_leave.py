@@ -39,13 +39,13 @@ class TestLeave(Struct):
     """Stops while the user thinks."""
     emit: Emit
     hint: str = ""
-    """For the user, if permission was refused."""
+    """A remark for the user about permission that was not given."""
 
     __test__ = False  # not a test class, despite its name
 
     async def allow(self, lost: Sequence[LostTest]) -> frozenset[str]:
         """Return the ids of all tests if the user allows their loss, now or earlier,
-        else none. Raises `NotApproved` without an answer.
+        else none. Raises `NotApproved` if the user leaves without an answer.
         """
         tests = frozenset(item.test for item in lost)
         if tests <= self._load_allowed():

@@ -78,7 +78,7 @@ class TimelinePart(Struct, eq=False):
 
     started_at: datetime
     folder: int = 0
-    """The step's folder; 0 between attempts."""
+    """Number of the step's folder; 0 between attempts."""
     label: str = ""
     title: str = ""
     attempt: int = 0
@@ -122,7 +122,7 @@ class Timeline:
         return timeline
 
     def add(self, entry: LogEntry) -> bool:
-        """True if the timeline shows the event."""
+        """Add an event. True if the timeline shows it."""
         folder = self._folders.folder_of(entry.event)
         is_shown = self._place(entry, folder)
         position = self._attempts.get(folder, 0)

@@ -71,19 +71,19 @@ class StepTransaction(Struct):
     """Stops while the user is asked."""
     emit: Emit
     is_begun: bool = False
-    """True once the first checkpoint was taken."""
+    """True after the checkpoint before the attempt was taken."""
     call_by_call: bool = False
-    """True if calls change files in sequence, so that a checkpoint cannot know them in
-    advance.
+    """True if calls change the files one by one, so that the checkpoint is taken before
+    all changed files are known.
     """
     told: str = ""
     """For the model: changes that the user refused or edited."""
     _seen: dict[str, str | None] = field(default_factory=dict)
-    """Contents that the model knows, as in `EditPolicy`."""
+    """File → digest of the content that the model knows, as in `EditPolicy`."""
     in_part: dict[str, Ranges] = field(default_factory=dict)
     """Lines of files that the prompt shows in part."""
     _read: dict[str, tuple[str | None, Ranges]] = field(default_factory=dict)
-    """Lines read of other files, with the content's digest."""
+    """File → digest of its content, and the lines of it that the model has read."""
     _made: dict[PurePosixPath, FileChange] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -176,9 +176,10 @@ class StepTransaction(Struct):
         self, edits: Sequence[Edit], *, call: int | None = None, again: bool = False
     ) -> tuple[ChangeSet, str]:
         """Make all edits or none; or those that the user accepts. Returns the changes,
-        and what the user did not accept, for the model. `call` makes the edits, None
-        for the reply. `again`: repeat edits from before an interruption, without
-        questions or reports.
+        and what the user did not accept, for the model.
+
+        `call` is the number of the call that makes the edits, None for the reply.
+        `again`: repeat edits from before an interruption, without questions or reports.
 
         Raises `ReplyRefused` with reasons for the model, `NotApproved`, `GitUnusable`
         if no checkpoint can be taken, or `BadInput` if the disk refuses.
@@ -231,7 +232,8 @@ class StepTransaction(Struct):
         self, changes: ChangeSet, call: int | None, *, again: bool
     ) -> ReviewOutcome | None:
         """Return the user's answer, perhaps from before an interruption. None if no
-        question is needed. Raises `NotApproved` for a refusal without a reason.
+        question is needed. Raises `NotApproved` if the user refuses all without a
+        reason.
         """
         answers, proposed = self.attempt.answers, proposal_digest(changes)
         answer = answers.find(call, proposed, changes, self.step.number)
@@ -275,7 +277,9 @@ class StepTransaction(Struct):
         )
 
     async def begin(self, touched: Sequence[str] = ()) -> None:
-        """Take the first checkpoint, once. `touched` will be written."""
+        """Take the checkpoint before the attempt, once. `touched` are files that will
+        be written.
+        """
         if self.is_begun:
             return
         self.emit(CheckpointStarted(self.step.number))
@@ -287,7 +291,9 @@ class StepTransaction(Struct):
             self.emit(notice)
 
     async def _begin_change(self, changes: ChangeSet) -> frozenset[str]:
-        """Raises `ReplyRefused` for a large ignored file that is not declared."""
+        """Return the ignored files. Raises `ReplyRefused` for a large one that is not
+        declared.
+        """
         touched = changes.touched
         was_begun = self.is_begun
         await self.begin(touched)
@@ -319,7 +325,7 @@ class StepTransaction(Struct):
         return self.ledger.start(self.attempt, by, self._declared_paths(), call=call)
 
     def _declared_paths(self) -> frozenset[str]:
-        """Links in folders are resolved."""
+        """Return the declared files, with links in their folders resolved."""
         paths = self.declared.usable_paths()
         return frozenset(without_links(self.root, path) for path in paths)
 

@@ -50,7 +50,9 @@ class ChangesUnknown(BadInput):
 
 
 class Undoing(Struct, frozen=True):
-    """For a recovered run (`Engine.recover`) without an undo under way."""
+    """Undo, redo and diff of a recovered run (`Engine.recover`) without an undo under
+    way.
+    """
 
     run: Run
 
@@ -219,7 +221,9 @@ class Undoing(Struct, frozen=True):
     def _carried_out(
         self, number: int | None, ended: Sequence[StepExecution]
     ) -> StepExecution:
-        """Return the step of this number, or the last. `ended` is in order."""
+        """Return the step of this number, or the last one. `ended` are the steps that
+        ran, in order.
+        """
         if number is None:
             return ended[-1]
         for step in ended:

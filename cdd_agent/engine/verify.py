@@ -127,8 +127,10 @@ class Verifier(Struct, frozen=True):
     emit: Emit
 
     async def verify(self, subject: Subject) -> VerifyFinished:
-        """Emit and return the result. Raises `BadInput` if no step is completed,
-        `NotApproved` if the user refuses a check, and `GitUnusable`.
+        """Verify the completed steps; emit and return the result.
+
+        Raises `BadInput` if no step is completed, `NotApproved` if the user refuses a
+        check, and `GitUnusable`.
         """
         slug, completed = subject.state.ticket_slug, subject.require_completed()
         if is_other_at_work(subject.record.folder):

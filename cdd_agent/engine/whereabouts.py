@@ -26,7 +26,7 @@ from cdd_agent.tickets.store import Ticket
 MARGIN = timedelta(minutes=5)
 """Largest expected error of a computer's clock."""
 CAME_BACK = "cluster.json"
-"""In a run's record: files may have come from another machine."""
+"""File in a run's record: files may have come back from another machine."""
 _NAME, _OWN_TREE = "whereabouts.json", "tree.json"
 TREE = "tree"
 """The folder of a run's separate tree, in its record."""
@@ -129,7 +129,7 @@ class OwnTreeMade(JsonFile, frozen=True):
     landing: str | None = None
     """The commit that the user's branch moves to."""
     landing_of: str | None = None
-    """The run's commit that `landing` contains."""
+    """The commit of the run's branch that `landing` contains."""
 
     def keep(self, record: Path) -> None:
         self.save(record / _OWN_TREE)

@@ -227,7 +227,9 @@ class DeclaredFiles(Struct, frozen=True, dict=True):
 def declare_files(
     root: Path, step: PlanStep, without: Collection[str] = ()
 ) -> DeclaredFiles:
-    """`without` are files and folders that no pattern declares."""
+    """Return the files that a step declares. `without` are files and folders that no
+    pattern declares.
+    """
     # a file declared in two spellings is renamed
     given_up = frozenset(
         file.path for file in step.files_affected if is_spelled(root, file.path)

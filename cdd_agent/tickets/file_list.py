@@ -38,7 +38,7 @@ class FileList(Struct):
         return True
 
     def add(self, piece: Piece, text: ListedFiles) -> bool:
-        """False if the piece names no file."""
+        """Add the files of a piece. False if it names none."""
         while self.groups and self.groups[-1][0] >= piece.indent:
             self.groups.pop()
         if text.group and piece.kind is PieceKind.ITEM:
@@ -55,7 +55,9 @@ class FileList(Struct):
 
 
 def read_file_piece(piece: Piece, *, is_below: bool) -> ListedFiles | None:
-    """None for a paragraph below the label, which ends the list."""
+    """Return the files of a piece; None for a paragraph below the label, which ends the
+    list.
+    """
     if piece.kind is PieceKind.TABLE_HEAD:
         return ListedFiles()
     if piece.kind is PieceKind.ROW:

@@ -224,7 +224,7 @@ class CodeSpan(Struct, frozen=True):
 
 
 def code_span(text: str) -> str:
-    """Quote one line of text, with as many backticks as it needs."""
+    """Return one line of text as code, with as many backticks as it needs."""
     ticks = "`"
     while ticks in re.findall("`+", text):
         ticks += "`"
@@ -233,7 +233,7 @@ def code_span(text: str) -> str:
 
 
 def leading_code(line: str) -> str:
-    """Return the text of a leading code span; may be empty."""
+    """Return the text of a leading code span; empty without one."""
     spans = code_spans(line)
     return spans[0].text if spans and spans[0].start == 0 else ""
 

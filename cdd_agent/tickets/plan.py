@@ -141,7 +141,7 @@ class MayFail(Struct, frozen=True):
 
     tests: str
     until: str = ""
-    """The label of the step from which on they must pass; may be empty."""
+    """The label of the step from which on they must pass; empty if no step is named."""
 
     def __post_init__(self) -> None:
         normalise(self, tests=one_line(self.tests), until=_plain_label(self.until))
@@ -171,7 +171,9 @@ class PlanStep(Struct, frozen=True):
     label: str = ""
     """The number as the plan writes it, such as `1b`."""
     id: str = ""
-    """Identifies the step when it is renumbered or reworded; may be empty."""
+    """Identifies the step when it is renumbered or reworded; empty if the plan gives
+    none.
+    """
     missing_dependencies: tuple[str, ...] = ()
     line: int = 0
     """Line of the heading in plan.md, from 1; 0 if not from a file. The last field; not
@@ -385,7 +387,7 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         return self if same else replace(self, steps=tuple(steps))
 
     def find_step(self, label: str) -> PlanStep | None:
-        """Case does not matter."""
+        """Return the step with this label, in upper or lower case."""
         wanted = (_plain_label(label) or label).casefold()
         for step in self.steps:
             if step.label.casefold() == wanted:
@@ -407,8 +409,9 @@ class ImplementationPlan(Struct, frozen=True, dict=True):
         return tuple(map(self.label_of, numbers))
 
     def with_plain_labels(self) -> "ImplementationPlan":
-        """Use numbers as labels: models name drafted steps by number. A reference to a
-        missing step is dropped if another step now has its label.
+        """Return the plan with numbers as labels: models name drafted steps by number.
+
+        A reference to a missing step is dropped if another step now has its label.
         """
         labels: dict[str, str] = {}
         numbers = {str(step.number) for step in self.steps}

@@ -40,7 +40,7 @@ class FixedSteps(Struct, frozen=True):
     """The parts that a change must keep."""
 
     completed: frozenset[str] = frozenset()
-    """Labels."""
+    """Labels of the steps that were carried out."""
     used_numbers: frozenset[int] = frozenset()
     """Numbers, and numeric labels, that steps have or had. New steps need others."""
     used_ids: frozenset[str] = frozenset()

@@ -96,7 +96,7 @@ def only_errors(problems: Collection[Problem]) -> list[Problem]:
 
 
 def find_misfits(problems: Iterable[Problem]) -> list[Problem]:
-    """Return problems between plan and spec."""
+    """Return the problems by which a plan does not fit its spec."""
     return [problem for problem in problems if problem.kind in _ABOUT_THE_SPEC]
 
 
@@ -241,7 +241,7 @@ def _longest_time(text: str) -> float:
 
 
 class _FileChecker:
-    """Follows a plan's files through its steps."""
+    """Follows a plan's files through its steps, in run order."""
 
     def __init__(
         self, plan: ImplementationPlan, files: FilesOfPlan, begun: Collection[int]

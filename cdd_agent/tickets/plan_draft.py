@@ -52,7 +52,9 @@ class FileDraft(Struct, frozen=True, forbid_unknown_fields=True):
     ]
 
     def to_file(self, previous: PlanStep | None) -> AffectedFile:
-        """Keep the note of the step's previous version if it means the same."""
+        """Return the file, with the note of the step's previous version if it means the
+        same.
+        """
         file = AffectedFile(self.path, _NOTES[self.change])
         for old in previous.files_affected if previous else ():
             if (
@@ -189,7 +191,7 @@ class PlanDraft(Struct, frozen=True, forbid_unknown_fields=True):
     def to_plan(
         self, spec: TicketSpec, slug: str, used_ids: Collection[str] = ()
     ) -> ImplementationPlan:
-        """New steps get unused ids."""
+        """Return the plan, whose steps get unused ids."""
         steps = add_ids([step.to_step() for step in self.steps], slug, used_ids)
         return ImplementationPlan(
             ticket_slug=slug,

@@ -11,6 +11,7 @@ from enum import Enum, auto
 from msgspec import Struct
 
 from cdd_agent.pattern import Pattern
+from cdd_agent.text.misspelling import is_misspelt
 from cdd_agent.tickets.markdown import Document
 from cdd_agent.tickets.plan import ID_COMMENT, STEP_ID, STEP_LABEL
 from cdd_agent.tickets.plan_labels import has_label
@@ -55,6 +56,10 @@ _OTHER_WORD = Pattern(
     r"|tâche|paso|tarea|etapa|passo|passaggio|fase|stap|taak|steg|trin|krok|zadanie"
     r"|шаг|задача|этап|步骤|任务|阶段|ステップ|タスク|단계)\s*[#\[(]?\s*[0-9一二三四五六七八九十]+\s*(?:[\])]?\s*[:：.)–—-]|$)"
     r"|\W*第\s*[0-9一二三四五六七八九十]+\s*[步阶階]",
+    re.IGNORECASE,
+)
+_NUMBERED_WORD = Pattern(
+    r"\W*(?:\[[ xX~-]\]\s*)?(?:[0-9.]+[.)]?\s+)?(?P<word>[a-z]+)\s*[#\[(]?\s*[0-9]",
     re.IGNORECASE,
 )
 _NUMBER = Pattern(
@@ -129,7 +134,12 @@ class PlanHeading(Struct, frozen=True):
     def resembles_step(self) -> bool:
         """True if the heading names a step but is not read as one."""
         text = self.plain_text
-        return bool(_STEP_WORD.match(text) or _OTHER_WORD.match(text))
+        if _STEP_WORD.match(text) or _OTHER_WORD.match(text):
+            return True
+        numbered = _NUMBERED_WORD.match(text)
+        return numbered is not None and any(
+            is_misspelt(numbered["word"].lower(), word) for word in ("step", "task")
+        )
 
     @property
     def has_step_word(self) -> bool:

@@ -169,7 +169,7 @@ def read_heading_label(heading: str) -> Label | None:
 
 
 def read_label(line: str) -> Label | None:
-    """The label may be unknown."""
+    """Return the label of a line, or None. Its name may be unknown."""
     match = _LABEL.match(line)
     if match is None:
         match = _BOLD_LINE.fullmatch(line)

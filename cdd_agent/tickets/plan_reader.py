@@ -59,9 +59,9 @@ class ParsedStep(Struct):
     step: PlanStep
     depth: int
     written: range
-    """Without trailing blank lines and thematic breaks."""
+    """From its heading on, without trailing blank lines and thematic breaks."""
     section: range
-    """Up to the next section."""
+    """From its heading to the next section."""
 
 
 class ParsedPlan(Struct):
@@ -70,7 +70,7 @@ class ParsedPlan(Struct):
     lines: range
     """Lines of the plan, inside a surrounding code block."""
     owners: dict[int, Owner] = field(default_factory=dict)
-    """By line; blank lines have none."""
+    """Line → its owner. Blank lines have none."""
     title: str = ""
     fields: dict[Field, str] = field(default_factory=dict)
     field_lines: dict[Field, int] = field(default_factory=dict)
@@ -114,7 +114,9 @@ def read_plan(text: str) -> ImplementationPlan:
 
 
 def parse_plan(text: str) -> ParsedPlan:
-    """Raises `BadInput` as `read_plan` does."""
+    """Read a plan with the lines of its parts. Raises `BadInput` as `read_plan`
+    does.
+    """
     source = split_lines(text)
     plan = ParsedPlan(source, plan_lines(source))
     # Blank lines replace the text above, to keep line numbers.

@@ -50,7 +50,7 @@ def step_labels(plan: ImplementationPlan) -> dict[int, str]:
 
 
 def step_block(step: PlanStep, labels: Mapping[int, str], depth: int = 3) -> str:
-    """`labels` maps the numbers of all steps to labels."""
+    """Return a step in Markdown. `labels` maps the numbers of all steps to labels."""
     comment = f" <!-- id: {step.id} -->" if step.id else ""
     heading = f"{'#' * min(depth, 6)} Step {step.label}: {step.title}{comment}"
     blocks = [_heading(heading)]

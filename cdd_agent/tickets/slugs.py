@@ -78,7 +78,7 @@ def comparable(name: str) -> str:
 
 
 def to_file_stem(name: str) -> str:
-    """Raises `BadInput`."""
+    """Return a name in kebab-case that can name a file. Raises `BadInput`."""
     words = to_kebab(name)
     if _RESERVED.fullmatch(words):
         raise BadInput(
@@ -90,7 +90,7 @@ def to_file_stem(name: str) -> str:
 
 
 def shorten(text: str) -> str:
-    """Shorten user text for a message."""
+    """Quote and shorten user text for a message."""
     return repr(text if len(text) <= 60 else f"{text[:59]}…")
 
 
@@ -100,7 +100,7 @@ def name_change(number: int) -> str:
 
 
 def is_change_name(typed: str) -> bool:
-    """True for a change outside of tickets. No ticket has such a name."""
+    """True for the name of a change outside of tickets. No ticket has such a name."""
     return _CHANGE_NAME.fullmatch(typed) is not None
 
 

@@ -43,7 +43,7 @@ class SpecEmpty(BadInput):
 
 
 class TicketType(StrEnum):
-    """The first word of a slug."""
+    """The kind of work; also the first word of a slug."""
 
     FEATURE = "feature"
     BUG = "bug"

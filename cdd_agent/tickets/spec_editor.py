@@ -41,7 +41,7 @@ class SpecNotWritable(BadInput):
 def edit_spec(
     text: str, spec: TicketSpec, source: str = "spec.yaml", *, slug: str = ""
 ) -> str:
-    """Write `spec.fields()` into the text; `spec.extra` is ignored.
+    """Return the text with the values of `spec.fields()`; `spec.extra` is ignored.
 
     Raises `BadInput` if the text is no spec, and `SpecNotWritable`.
     """

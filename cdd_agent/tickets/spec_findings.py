@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from cdd_agent.errors import BadInput
 from cdd_agent.pattern import Pattern
+from cdd_agent.text.misspelling import is_misspelt
 from cdd_agent.tickets.findings import Findings
 from cdd_agent.tickets.plan import ImplementationPlan, Problem
 from cdd_agent.tickets.spec import FIELDS, OLD_DESCRIPTION_KEYS, TicketType
@@ -412,7 +413,7 @@ def _similar_field(name: str, value: yaml.Node, others: Collection[str]) -> str:
     for field in free:
         # `types` is a different word, and a spec may lack its type.
         is_possible = field != "type" or _is_ticket_type(value)
-        if is_possible and _is_misspelt(letters, _letters(field)):
+        if is_possible and is_misspelt(letters, _letters(field)):
             return field
     return ""
 
@@ -426,35 +427,3 @@ def _is_ticket_type(value: yaml.Node) -> bool:
 def _letters(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).casefold()
     return "".join(letter for letter in plain if letter.isalnum())
-
-
-def _is_misspelt(word: str, field: str) -> bool:
-    """True if the word is one or two typos away."""
-    most = 1 if len(field) < 8 else 2
-    if abs(len(word) - len(field)) > most:
-        return False
-    return _count_slips(word, field) <= most
-
-
-def _count_slips(word: str, field: str) -> int:
-    before: list[int] = []
-    last = list(range(len(field) + 1))
-    for row, letter in enumerate(word, 1):
-        current = [row]
-        for column, other in enumerate(field, 1):
-            slips = min(
-                last[column] + 1,
-                current[-1] + 1,
-                last[column - 1] + (letter != other),
-            )
-            is_swap = (
-                row > 1
-                and column > 1
-                and word[row - 2] == other
-                and letter == field[column - 2]
-            )
-            if is_swap:
-                slips = min(slips, before[column - 2] + 1)
-            current.append(slips)
-        before, last = last, current
-    return last[-1]

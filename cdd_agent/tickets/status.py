@@ -172,7 +172,7 @@ class MissingWork(Struct, frozen=True):
     reverted: tuple[str, ...] = ()
     """Files whose content is what it was before the step."""
     restored: tuple[str, ...] = ()
-    """Deleted files that exist again."""
+    """Files that the step deleted and that exist again."""
     tests: tuple[str, ...] = ()
     """Tests that passed in the step's check."""
     label: str = ""

@@ -82,7 +82,7 @@ class StepText(Struct):
 
 
 def read_step(document: Document, section: StepSection, findings: Findings) -> StepText:
-    """Dependencies are labels, which the plan resolves."""
+    """Read the step. Its dependencies are labels, which the plan resolves."""
     reader = _StepReader(document, section, findings)
     for block in _split_blocks(document, section.body):
         reader.read_block(block)
@@ -601,10 +601,7 @@ def _is_list(value: str) -> bool:
 
 
 def _read_row_label(text: str) -> Label | None:
-    """Return a table row such as `| Verify
-
-    `make` |` as a label.
-    """
+    """Return the label of a table row with files or a check: `| Verify | make |`."""
     cells = table_cells(text) if text.startswith("|") else []
     if len(cells) != 2:
         return None

@@ -243,7 +243,7 @@ class Ticket(Struct, frozen=True):
         return self._read(path, hint=hint)
 
     def spec_digest(self) -> str | None:
-        """None if unreadable."""
+        """Return the digest of spec.yaml; None if unreadable."""
         try:
             return digest(self.spec_text().encode())
         except BadInput:
@@ -348,7 +348,9 @@ class TicketStore:
         return (self.tickets_dir.as_posix(), _OLDER_LAYOUT.as_posix())
 
     def list(self) -> list[Ticket]:
-        """Sorted by slug. Tickets in `tickets_dir` win over the older layout."""
+        """Return all tickets, by slug. Tickets in `tickets_dir` win over the older
+        layout.
+        """
         tickets: dict[str, Ticket] = {}
         for place in self.folders:
             folders_by_slug: dict[str, list[Path]] = {}
@@ -613,7 +615,7 @@ def _is_ticket(folder: Path) -> bool:
 
 
 def slug_in(state: Path | str) -> str | None:
-    """None if unreadable or missing."""
+    """Return the slug in a state; None if unreadable or missing."""
     try:
         text = read_beginning(str(state), _MAX_STATE_BEGINNING)
         match = _STATE_BEGINS.match(text)
@@ -659,7 +661,7 @@ def _entries(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def _title_of(name: str, slug: str) -> str:
-    """Words are made of a name typed as a slug."""
+    """Return the title of a new ticket. A name typed as a slug becomes words."""
     title = sanitize_for_display(" ".join(name.split()))
     if re.fullmatch(r"[\w-]+", title) and to_kebab(title).endswith(slug):
         return slug.replace("-", " ").capitalize()

@@ -59,7 +59,7 @@ def spec_template(root: Path, kind: TicketType, title: str = "") -> str:
 
 
 def create_page(root: Path, kind: str, name: str) -> Path:
-    """Raises `BadInput` if the page exists."""
+    """Create a documentation page from its template. Raises `BadInput` if it exists."""
     if kind.lower() not in set(PageKind):
         raise BadInput(
             f"Unknown kind of documentation: {shorten(kind)}.",

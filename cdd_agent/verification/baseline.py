@@ -22,14 +22,14 @@ from cdd_agent.verification.checks import project_checks, read_checks
 from cdd_agent.verification.outcomes import Result, SuiteRun
 
 AlreadyOver = tuple[tuple[int, int], ...]
-"""Completed steps, as numbers of the step's folder and its attempt."""
+"""Steps that were over, as numbers of the step's folder and its attempt."""
 
 
 class BaselineRun(JsonFile, frozen=True):
     step: int
     run: CheckRun
     already: AlreadyOver = ()
-    """Steps that were complete when it ran."""
+    """Steps that were over when it ran: it saw their files."""
 
 
 class Baseline(JsonFile, frozen=True):
@@ -67,7 +67,7 @@ class Baseline(JsonFile, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing ran, or no check found a test."""
+        """True if nothing ran, or if each check looked for tests and found none."""
         return all(
             each.run.tests is not None and not each.run.tests.results
             for each in self.runs

@@ -25,7 +25,7 @@ class Check(Struct, frozen=True, dict=True):
     yet.
     """
     folder: str = ""
-    """The working folder, relative to the project's root."""
+    """The working folder, relative to the project's root; empty for the root."""
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -38,7 +38,7 @@ class Check(Struct, frozen=True, dict=True):
 
     @property
     def script(self) -> str:
-        """The project's script that the command runs; may be empty."""
+        """The project's script that the command runs; empty if it runs none."""
         if self.command.in_shell or self.invocation:
             return ""
         program, *words = split(split_folder(self.shown)[1]).argv
@@ -55,7 +55,7 @@ class Check(Struct, frozen=True, dict=True):
 
     @cached_property
     def watches(self) -> Statement | None:
-        """States that the command watches files, by its words or those of its
+        """The statement that the command watches files, by its words or those of its
         scripts.
         """
         if self.command.in_shell:

@@ -201,7 +201,7 @@ class _WatcherEnd:
 
     def __init__(self) -> None:
         self.statement: Statement | None = None
-        """Set if the check was ended for it."""
+        """The statement for which the check was ended, if it was."""
         self.output = ""
         self._watch = OutputWatch()
         self._timer: asyncio.TimerHandle | None = None
@@ -297,7 +297,7 @@ def remove_abandoned(folder: Path) -> None:
 
 @contextmanager
 def _new_folder(parent: Path) -> Iterator[Path]:
-    """The name cannot be guessed."""
+    """Make a temporary folder whose name cannot be guessed."""
     try:
         made = tempfile.TemporaryDirectory(
             prefix=_FOLDER_PREFIX, dir=parent.absolute(), ignore_cleanup_errors=True

@@ -29,8 +29,8 @@ from cdd_agent.verification.detection import detect, survey
 def checks_for(
     step: PlanStep, test_command: str | None, commands: CommandRunner
 ) -> tuple[Check, ...]:
-    """Return the step's checks, in order; may be empty. Raises `BadInput` for the first
-    unusable command.
+    """Return the step's checks, in order; empty if there is nothing to run. Raises
+    `BadInput` for the first unusable command.
     """
     if step.checks is not None:
         return tuple(_judge_line(line, test_command, commands) for line in step.checks)
@@ -40,8 +40,8 @@ def checks_for(
 def read_checks(
     step: PlanStep, test_command: str | None, commands: CommandRunner
 ) -> tuple[Check, ...]:
-    """Return the same checks for a caller that starts none: whether a command could
-    show hidden files is left open.
+    """Return the same checks for a caller that does not run them. It is not checked
+    whether a command could show hidden files.
     """
     if step.checks is not None:
         return tuple(_read_line(line, test_command, commands) for line in step.checks)
@@ -84,8 +84,8 @@ def _read_line(line: str, test_command: str | None, commands: CommandRunner) -> 
 
 
 def _restrict(line: str, commands: CommandRunner) -> CommandRunner:
-    """Unsafe mode lets the user's own plans run anything. A plan that came with a clone
-    has no say in that: the user is asked.
+    """Unsafe mode lets the user's own plans run anything. For a plan that came with a
+    clone, the user is asked.
     """
     settings = commands.settings
     if settings.mode == "unsafe" and not commands.trusted_checks.accepts(line):
@@ -103,8 +103,8 @@ def _is_for_tests(
 def project_checks(
     test_command: str | None, commands: CommandRunner
 ) -> tuple[Check, ...]:
-    """Return the checks that run the project's tests; may be empty. Raises
-    `BadInput`.
+    """Return the checks that run the project's tests; empty if there is nothing to run.
+    Raises `BadInput`.
     """
     if test_command:
         return (parse_command(test_command, commands.root, commands.settings),)

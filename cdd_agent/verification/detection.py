@@ -85,8 +85,8 @@ class Survey(Struct, frozen=True):
 
 
 def detect(root: Path) -> tuple[Check, ...]:
-    """Return the checks that run the project's tests; may be empty. Raises `BadInput`
-    for an unreadable manifest.
+    """Return the checks that run the project's tests; empty if no runner runs unasked.
+    Raises `BadInput` for an unreadable manifest.
     """
     return tuple(run.check for run in survey(root).runs)
 
@@ -151,7 +151,7 @@ class _Found(Struct, frozen=True, dict=True):
 
     @cached_property
     def problem(self) -> str:
-        """Why the runner cannot start; may be empty."""
+        """Why the runner cannot start; empty if it can."""
         program = self.runner.argv[0]
         if not Path(self.check.argv[0]).is_absolute():
             return f"{program} is not installed"
@@ -231,7 +231,7 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _make_test(root: Path) -> str:
-    """Return the commands of the make target `test`; may be empty."""
+    """Return the commands of the make target `test`; empty without one."""
     manifests = Manifests(root)
     if "test" not in manifests.targets:
         return ""

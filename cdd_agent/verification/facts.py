@@ -175,8 +175,8 @@ class CheckFacts(Struct, frozen=True, dict=True):
     @property
     def known_reason(self) -> Statement | None:
         """The statement that explains a non-zero exit code, if the check ended the same
-        way before the step. None if there is a new statement and single tests are
-        unknown: a test may also have failed.
+        way before the step. None if there is a new reason, or if single tests are
+        unknown: one may have failed as well.
         """
         last, code = self.last_run, self.run.return_code
         if last is None or not code or code != last.return_code:

@@ -43,7 +43,7 @@ class RunnerInvocation(Struct, frozen=True):
     obstacle: str = ""
     """Why the tests cannot be reported, as a clause."""
     folder: str = ""
-    """The working folder, relative to the project's root."""
+    """The working folder, relative to the project's root; empty for the root."""
 
     def reporting(self, report: Path) -> Reporting | None:
         """Return the command with a report of each test; None if impossible."""
@@ -141,8 +141,8 @@ class RunnerInvocation(Struct, frozen=True):
         return bool(self.obstacle) or self.runner.starts_anything
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
-        """Return what to compare of such a file; None if it does not decide how this
-        command runs tests.
+        """Return what to compare of a file with this name; None if it does not decide
+        how this command runs tests.
         """
         if path.is_relative_to(self.folder):
             path = path.relative_to(self.folder)

@@ -39,7 +39,9 @@ _CALLS_ANOTHER = Pattern(
 
 
 def javascript_runner(folder: ProjectFolder) -> ProjectRunner | None:
-    """Raises `ManifestUnreadable`."""
+    """Return the command for the tests of a folder; None without tests. Raises
+    `ManifestUnreadable`.
+    """
     if not folder.has("package.json"):
         return None
     content = folder.manifests.content("package.json")
@@ -101,7 +103,7 @@ def _has_tests_below(folder: ProjectFolder) -> bool:
 
 
 def _test_script(content: Mapping[str, Any]) -> str:
-    """Return the name of the test script; may be empty."""
+    """Return the name of the test script; empty without one."""
     scripts = section(content, "scripts")
     for name in _TEST_SCRIPTS:
         script = str(scripts.get(name, ""))

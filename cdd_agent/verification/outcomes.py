@@ -205,7 +205,7 @@ class Reference(Struct, frozen=True):
     tests: Mapping[str, Known] = field(default_factory=dict)
 
     def after(self, *runs: SuiteRun) -> "Reference":
-        """Add the results of runs on an accepted state."""
+        """Return the reference with the results of these runs, on an accepted state."""
         merged = merge_runs(runs)
         failed = set(merged.having(Result.FAILED))
         # removed tests, and files that could not be collected before

@@ -32,7 +32,7 @@ def paths_and_options(
 
 
 def from_root(path: str, root: Path) -> str:
-    """A path outside is unchanged."""
+    """Return a path relative to the root. A path outside is unchanged."""
     if path.startswith("file://"):
         plain = unquote(urlsplit(path).path)
     else:

@@ -12,7 +12,7 @@ from cdd_agent.project.source_folders import SourceFolder
 TEST_DEPTH = 8
 """Depth of the search for test files."""
 MOST_TEST_FILES = 200
-"""In a folder."""
+"""Most files of a folder to search for tests."""
 _LONGEST_START = 1_000_000
 
 
@@ -33,7 +33,7 @@ class ProjectRunner(Struct, frozen=True):
 class ProjectFolder(Struct, frozen=True):
     root: Path
     path: str
-    """Relative to the root."""
+    """Relative to the root; empty for the root."""
     files: frozenset[str]
     below: Sequence[SourceFolder] = ()
     """Inner folders that are searched for manifests."""

@@ -135,7 +135,7 @@ def _has_tests(data: bytes) -> bool:
 
 
 def _settings_of_pytest(folder: ProjectFolder) -> str:
-    """Return where pytest is configured, as a clause; may be empty."""
+    """Return where pytest is configured, as a clause; empty if it is not."""
     manifests = folder.manifests
     for name in SETTINGS_FILES:
         if name in folder.files:

@@ -359,7 +359,7 @@ def _joined(step: StepFacts) -> str:
 
 
 def proof_of(check: CheckFacts) -> Verification:
-    """Return what a passing check shows by itself."""
+    """Return what a check that has not failed shows by itself."""
     if find_known_reason(check) is not None or check.others:
         return Verification.BASELINE
     if check.tests.count(Result.PASSED):
@@ -370,7 +370,7 @@ def proof_of(check: CheckFacts) -> Verification:
 
 
 def reason_of(check: CheckFacts) -> str:
-    """Return a passing check's result in one line."""
+    """Return the result of a check that has not failed, in one line."""
     reason = find_known_reason(check)
     if reason is not None:
         return reason.reason

@@ -138,8 +138,8 @@ class TestRunner(ABC):
         return line
 
     def what_matters(self, path: PurePosixPath) -> Matters | None:
-        """Return what to compare of such a file; None if it does not decide how tests
-        run.
+        """Return what to compare of a file with this name; None if it does not decide
+        how tests run.
         """
         del path
         return None

@@ -116,7 +116,7 @@ class _Call(Struct):
         return int(self.manager.has_separator and not self.has_end_of_options)
 
     def take_option(self, word: str, following: list[str]) -> bool:
-        """False if the option is unknown."""
+        """Take a word before or after the script's name. False if it is unknown."""
         manager = self.manager
         option, is_joined, value = word.partition("=")
         if option in (*manager.selects, *manager.moves):
@@ -251,7 +251,7 @@ def _read_options(call: _Call, words: list[str]) -> bool:
 
 
 def _read_script(folder: Path, call: _Call) -> str:
-    """Return the script's text; may be empty."""
+    """Return the script's text; empty if there is none."""
     try:
         content = Manifests(folder).content(call.manager.manifest)
     except ManifestUnreadable:

@@ -449,7 +449,7 @@ class OutputWatch:
         self._end = ""
 
     def add(self, text: str) -> Statement | None:
-        """Return the statement that the output ends with."""
+        """Add output, and return the statement that it now ends with."""
         self._end = (self._end + text)[-4 * _LONGEST_LINE :]
         lines = _read_lines(self._end)[-self._NEAR_END :]
         return next(_find(_WATCH_ROWS, lines), None)

@@ -214,15 +214,15 @@ async def test_a_finished_ticket_asks_no_model(sandbox: Sandbox) -> None:
 @each_row(
     ("reply", "words"),
     [
-        ("All done, tests pass!", ReplyFault.NO_FILES.value),
-        ("```python\nprint(1)\n```", ReplyFault.NO_FILES.value),
-        (says("../out.txt", "x"), ReplyFault.FORBIDDEN.value),
-        (says(".cdd/config.yaml", "x"), ReplyFault.FORBIDDEN.value),
+        ("All done, tests pass!", ReplyFault.NO_FILES.words),
+        ("```python\nprint(1)\n```", ReplyFault.NO_FILES.words),
+        (says("../out.txt", "x"), ReplyFault.FORBIDDEN.words),
+        (says(".cdd/config.yaml", "x"), ReplyFault.FORBIDDEN.words),
         (
             says(f"tickets/{SLUG}/execution-state.json", "{}"),
-            ReplyFault.FORBIDDEN.value,
+            ReplyFault.FORBIDDEN.words,
         ),
-        ("```text:a.txt\ncut", ReplyFault.UNFINISHED.value),
+        ("```text:a.txt\ncut", ReplyFault.UNFINISHED.words),
         (
             ScriptedReply("```text:a.txt\ngood\n```\n", stop=StopReason.LENGTH),
             "length limit",

@@ -97,7 +97,7 @@ async def test_a_notebook_is_not_replaced_without_its_outputs(
     sandbox.replies(says("n.ipynb", '{"cells": [], "nbformat": 4, "metadata": {}}'))
     events = await run_all(sandbox)
     (failed,) = of(AttemptFailed, events)
-    assert ReplyFault.UNSEEN.value in failed.error
+    assert ReplyFault.UNSEEN.words in failed.error
     assert place.read_text() == TEXT
 
 

@@ -185,7 +185,7 @@ async def test_beyond_it_the_reply_is_refused_and_the_next_prompt_shows_what_it_
     )
     events = await run(service, attempts=2)
     (failed,) = [event for event in events if isinstance(event, AttemptFailed)]
-    assert ReplyFault.UNSEEN.value in failed.error
+    assert ReplyFault.UNSEEN.words in failed.error
     assert "src/traffic.py was shown in part only" in service.prompt(1)
     assert last not in service.prompt(0)
     assert last in service.prompt(1)
@@ -235,7 +235,7 @@ async def test_it_is_not_replaced_whole(service: Sandbox) -> None:
     service.write(WANTED).replies(f"```python:src/traffic.py\n{LIMITER}```\n")
     events = await run(service)
     assert finished(events).status is StepStatus.FAILED
-    assert ReplyFault.UNSEEN.value in str(finished(events).error)
+    assert ReplyFault.UNSEEN.words in str(finished(events).error)
     assert service.text("src/traffic.py").startswith(FILLING)
 
 

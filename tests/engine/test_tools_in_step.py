@@ -138,7 +138,7 @@ async def test_saying_that_it_is_done_is_not_enough(sandbox: Sandbox) -> None:
     )
     events = await run(sandbox)
     assert finished(events).status is StepStatus.FAILED
-    assert ReplyFault.NO_FILES.value in str(finished(events).error)
+    assert ReplyFault.NO_FILES.words in str(finished(events).error)
     assert not (sandbox.root / "a.txt").exists()
 
 

@@ -247,6 +247,7 @@ def test_a_heading_of_a_step_is_read_in_many_forms(
         *("### T012 Sign in", "### S30-01 Sign in", "### P1：Sign in"),
         *("## Backend\n\n### 2. T", "> ### Step 2: T"),
         *("- ### Step 2: T", "    ### Step 2: T"),
+        *("### Stp 2 - T", "### Setp 2: T", "### Stepp 2", "### Taks 2: T"),
     ],
 )
 def test_what_resembles_a_step_and_is_none_is_an_error(heading: str) -> None:
@@ -322,6 +323,7 @@ def test_a_heading_with_files_or_a_check_of_its_own_is_an_error() -> None:
         "### Step 1: A\n\n### S3 upload\n\nHow.\n\n### UTF-8 names\n\nWhy.\n",
         "## Design\n\n### 1. Files\n\nWhy.\n\n## Steps\n\n### Step 1: A\n",
         "# P\n\n### Step 1: A\n\n## Questions\n\n### Q1: Why?\n\nSo.\n",
+        "### Step 1: A\n\nDo.\n\n### Stop the server\n\n### Test 2 of them\n\nDo.\n",
     ],
 )
 def test_other_headings_are_prose(text: str) -> None:

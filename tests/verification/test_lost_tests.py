@@ -49,6 +49,8 @@ class Sample:
         return "\n".join((self.head, *parts, self.tail))
 
 
+pytestmark = pytest.mark.xdist_group("queries of languages")
+"""Compiling the queries takes seconds: one worker does it."""
 SAMPLES = {
     "pytest": Sample(
         "tests/test_calc.py",

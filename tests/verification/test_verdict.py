@@ -17,7 +17,12 @@ from cdd_agent.settings.config import Commands
 from cdd_agent.tickets.plan import PlanStep
 from cdd_agent.tickets.status import Verification
 from cdd_agent.verification.before import Before
-from cdd_agent.verification.checks import checks_for, parse_command
+from cdd_agent.verification.checks import (
+    check_problems,
+    checks_for,
+    parse_command,
+    read_checks,
+)
 from cdd_agent.verification.detection import detect
 from cdd_agent.verification.facts import Work
 from cdd_agent.verification.lost_tests import Comparison
@@ -199,6 +204,20 @@ def test_what_a_plan_may_not_run_is_refused_with_a_way_out(
     if "not on the list" in words:
         for way in ("commands.allow", "commands.mode: ask", "script", "Makefile"):
             assert way in caught.value.hint
+
+
+def test_a_check_that_could_show_a_hidden_file_is_asked_about_and_can_be_read(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ".env").write_text("KEY=secret\n")
+    commands = CommandRunner(tmp_path)
+    own = step("cat .env")
+    (judged,) = checks_for(own, None, commands)
+    assert ".env is hidden from models" in judged.command.objection
+    assert commands.must_ask(judged.command)
+    (read,) = read_checks(own, None, commands)
+    assert (read.shown, read.argv) == (judged.shown, judged.argv)
+    assert check_problems(own, None, commands) == []
 
 
 def test_an_unreadable_project_file_is_no_matter_for_a_step_with_its_own_check(

@@ -193,7 +193,7 @@ class TagReader(Struct, frozen=True):
     """
 
     open_key: str
-    """Has a group `key`."""
+    """The tag before an argument, with a group `key`."""
     close_key: str
     open_call: str
     close_call: str

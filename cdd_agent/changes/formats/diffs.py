@@ -240,7 +240,7 @@ def names_follow(lines: Sequence[str], place: int) -> bool:
 
 
 def is_signature(lines: Sequence[str], place: int) -> bool:
-    """True at the end of a `git format-patch` mail: git's version."""
+    """True for the `--` that ends a mail of `git format-patch`, above git's version."""
     if lines[place].rstrip() != "--" or place + 1 >= len(lines):
         return False
     return _SIGNATURE.match(lines[place + 1]) is not None

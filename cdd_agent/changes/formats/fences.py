@@ -107,7 +107,7 @@ class Fence(Struct, frozen=True):
 
     @property
     def is_file_of_diffs(self) -> bool:
-        """Diffs in such a file are content, not edits."""
+        """True for a file of diffs, which are its content, not edits."""
         return self.path is not None and self.path.lower().endswith((".diff", ".patch"))
 
     def holds_a_name(self, project_names: ProjectNames) -> bool:
@@ -195,7 +195,9 @@ def _find_unused_characters(lines: Sequence[str]) -> tuple[str, str]:
 
 @cache
 def _parser() -> MarkdownIt:
-    """Parse blocks only. Indented code is included: a list can turn a fence into it."""
+    """Return a parser of blocks only. It reads indented code, because a list can turn a
+    fence into it.
+    """
     return MarkdownIt("commonmark").disable(["inline", "html_block", "reference"])
 
 

@@ -226,7 +226,7 @@ def is_caption(text: str) -> bool:
 
 
 def is_absolute(text: str) -> bool:
-    """True for paths outside the project, as any system spells them."""
+    """True for an absolute path, in the spelling of any system."""
     if text.startswith(("/*", "//*")) or not text.strip("/\\"):
         return False
     return _ABSOLUTE.match(text) is not None

@@ -79,7 +79,7 @@ class ProjectNames(Struct, frozen=True):
         return plain_name(name) in self.folders or self._holds(name, Path.is_dir)
 
     def with_files(self, paths: Iterable[str]) -> Self:
-        """Add the folders of files in the reply."""
+        """Return these names with the folders of files in the reply."""
         folders: set[str] = set()
         for path in paths:
             folders.update(map(str, PurePosixPath(plain_name(path)).parents))

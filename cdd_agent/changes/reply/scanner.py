@@ -253,7 +253,9 @@ class ReplyScanner:
         return 1
 
     def _starts_by_mark(self, line: str) -> bool:
-        """True if the line was the first mark of a search/replace block or a patch."""
+        """Start a search/replace block or a patch. False if the line is not a first
+        mark.
+        """
         if begins_replacement(line):
             self._start_replacement(line, self._name_above())
             return True
@@ -411,7 +413,7 @@ class ReplyScanner:
         self._read = self._read_fence_start
 
     def _read_fence_start(self, is_end: bool) -> int:
-        """Decide what the code block holds."""
+        """Decide by its first lines what the code block holds."""
         lines, opening = self._waiting, self._opening
         assert opening is not None
         start = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
@@ -461,7 +463,9 @@ class ReplyScanner:
         return self._read(is_end)
 
     def _starts_below_name(self, first: str, following: str) -> bool:
-        """True if a file name and a first mark follow."""
+        """Start a search/replace block. False unless a file name and a first mark
+        follow.
+        """
         if not begins_replacement(following):
             return False
         named = find_name_above_edits(first, self._project_names)
@@ -598,7 +602,7 @@ class ReplyScanner:
         return 1
 
     def _add_actions(self) -> bool:
-        """False if the list is unreadable."""
+        """Show the edits of a list of actions. False if it is unreadable."""
         assert self._list_fence is not None
         content = "".join(f"{line}\n" for line in self._list)
         try:

@@ -252,7 +252,9 @@ class _Sources:
         return str(PurePosixPath(self.current or ".") / source)
 
     def find_test(self, file: str, test: str) -> TestId:
-        """A module has its own file if the usual file exists."""
+        """Return the id of a test. A module has its own file if the usual file
+        exists.
+        """
         *modules, name = test.split("::")
         place = PurePosixPath(file)
         folder = place.with_suffix("")

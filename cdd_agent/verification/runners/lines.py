@@ -35,7 +35,7 @@ def read_lines(
 
 
 def _read_line(line: bytes, results: Results, root: Path, between: str) -> bool:
-    """True if the line is the end mark."""
+    """Add the test of a line. True if the line is the end mark."""
     try:
         test: Any = json.loads(line)
         if test.get("end") is True:

@@ -24,8 +24,8 @@ _STEERING_CALLS = (
 
 
 def what_matters(path: PurePosixPath) -> Matters | None:
-    """Return what to compare of such a file; None if it does not decide how pytest
-    runs.
+    """Return what to compare of a file with this name; None if it does not decide how
+    pytest runs.
     """
     part = _PARTS.get(path.name)
     if part is not None:

@@ -72,7 +72,7 @@ def _find_class(
     dotted: str, root: Path, package: Path, pattern: str
 ) -> tuple[str, list[str]]:
     """Return a class's file and its inner names. If the file is not found, the class
-    counts as one.
+    counts as its own file.
     """
     outer, *inner = re.split(r"[$+]", dotted)
     name = outer.rpartition(".")[2]

@@ -82,8 +82,8 @@ _RAW_OR_FILLED = str.maketrans("", "", "rRfF@$")
 def choose_faults(
     faults: Iterable[Fault], texts: Mapping[str, str], most: int
 ) -> list[Fault]:
-    """Return at most `most` faults, spread over kinds and lines (any first few are,
-    too). With each, the file still parses. `texts` maps paths to texts. The order of
+    """Return at most `most` faults, spread over kinds and lines; so are the first few
+    of them. With each, the file still parses. `texts` maps paths to texts. The order of
     `faults` does not matter.
     """
     waiting: dict[FaultKind, list[Fault]] = {}

@@ -36,7 +36,7 @@ _MOST_MATCHES = 20_000
 _MOST_STEPS = 500_000_000
 """Most steps between siblings, over all nodes of a text."""
 _FEW = 2_000
-"""Smaller nodes do not matter for that."""
+"""Nodes with fewer descendants do not matter for that."""
 _KINDS = ("test", "suite", "called", "marked", "class", "helper")
 """An earlier kind wins."""
 _CHECKS = Pattern(
@@ -224,7 +224,7 @@ class Captures(Struct):
 
 
 def language_of(suffix: str) -> Language | None:
-    """None if there is no query."""
+    """Return the language of a suffix; None if there is no query for it."""
     language = _LANGUAGES.get(suffix)
     if language is None or grammar_of(language.grammar) is None:
         return None
@@ -258,8 +258,8 @@ def capture(language: Language, text: str) -> Captures | None:
 def _can_query(root: Node) -> bool:
     """True if the time of a query is proportional to the text.
 
-    tree-sitter searches each node's next named sibling, which thousands of brackets,
-    for example, lack.
+    tree-sitter searches the next named sibling of each node. Among thousands of
+    brackets, for example, there is none.
     """
     steps = 0
     large = [root]

@@ -5,7 +5,6 @@ are the same from run to run.
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from cdd_agent.verification.runners.pytest import Pytest
 from tests.support.tables import each_row
 
 RUNNER = Pytest()
-PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+PYTEST = ("pytest", "-q", "-p", "no:cacheprovider")
 
 
 def files(root: Path, contents: dict[str, str]) -> Path:
@@ -187,6 +186,7 @@ junit_logging = all
 """
 
 
+@pytest.mark.story
 def test_the_ids_are_those_that_pytest_prints(tmp_path: Path) -> None:
     root = files(
         tmp_path / "p",
@@ -224,6 +224,7 @@ def test_the_ids_are_those_that_pytest_prints(tmp_path: Path) -> None:
     assert run.is_finished
 
 
+@pytest.mark.story
 def test_with_workers_the_ids_are_the_same(tmp_path: Path) -> None:
     root = files(
         tmp_path / "p",
@@ -238,6 +239,7 @@ def test_with_workers_the_ids_are_the_same(tmp_path: Path) -> None:
     assert ran(root, "-p", "xdist", "-n", "1", PYTEST_ADDOPTS="-x").results == alone
 
 
+@pytest.mark.story
 @each_row(
     ("settings", "root", "words"),
     [
