@@ -28,6 +28,7 @@ from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
 from cdd_agent.session.open_project import Project
 from cdd_agent.tickets.plan_reader import read_plan
+from cdd_agent.tickets.store import TicketStore
 from tests.git.repositories import make_repository
 from tests.support.commandline import (
     STEPS,
@@ -301,6 +302,21 @@ def test_help_has_examples_for_every_command(
             main([command, "--help"])
         assert caught.value.code == 0
         assert f"  cdd {command}" in capsys.readouterr().out
+
+
+def test_the_first_lines_of_the_help_name_the_ticket_that_they_create(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    start = capsys.readouterr().out.partition("Start here")[2].partition("\n\n")[0]
+    lines = re.findall(r"^  cdd (\w+) (\S+)(?: (\S+))?  ", start, re.MULTILINE)
+    (create,) = [words for words in lines if words[0] == "new"]
+    assert cdd(sandbox, *create) == 0
+    named = [slug for command, slug, _ in lines if command != "new"]
+    assert len(named) == 3
+    store = TicketStore(sandbox.root)
+    assert {store.find(slug).slug for slug in named} == {named[0]}
 
 
 def test_a_wrong_argument_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
