@@ -352,8 +352,8 @@ class Refusal(Enum):
         RefusalGroup.COMMANDS,
         "… was not approved / No answer came",
         "You refused, or no one could answer. Exit code 3.",
-        "Resume and answer. Without a terminal, add `--yes`, or list the program under"
-        " `commands.allow`.",
+        "Resume and answer. Without a terminal, approve changes of files with `--yes`,"
+        " and list programs under `commands.allow`.",
     )
     COMMAND_REFUSED = RefusalText(
         RefusalGroup.COMMANDS,
@@ -485,7 +485,7 @@ class Refusal(Enum):
         "It was not committed: git … failed / The repository is locked / git does not"
         " know who you are",
         "The step is pending again: its files are restored, and its reply is saved.",
-        "Correct the cause and resume: no model is asked again.",
+        "Correct the cause and resume: the model is not asked again.",
     )
     BRANCH_CONFLICT = RefusalText(
         RefusalGroup.GIT,
@@ -589,7 +589,7 @@ class Refusal(Enum):
     ENVIRONMENT_UNUSABLE = RefusalText(
         RefusalGroup.MODELS,
         "… in the environment is no usable … / cannot be read",
-        "It is for a proxy, an address or a certificate.",
+        "The variable is for a proxy, an address or a certificate.",
         "Correct or unset the variable.",
     )
 
