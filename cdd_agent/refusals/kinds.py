@@ -232,11 +232,12 @@ class Refusal(Enum):
         "There is no ticket … / cannot be the name of a ticket / already exists",
         "The name matches no ticket or several, is taken, or is no valid folder name"
         " on every system.",
-        "`cdd list` shows the tickets. A path such as `feature/login` is unambiguous.",
+        "`cdd list` shows the tickets. Type the whole slug, or a path such as"
+        " `tickets/feature-login`.",
     )
     SPEC_UNUSABLE = RefusalText(
         RefusalGroup.TICKETS,
-        "spec.yaml is empty / is not complete / cannot be edited safely",
+        "has no spec.yaml / … is empty / is not complete / cannot be edited safely",
         "It lacks what a plan needs, or cdd cannot change one value alone.",
         "Open it with `/socrates SLUG` or in an editor, and add what the message"
         " names.",
@@ -271,7 +272,7 @@ class Refusal(Enum):
     )
     NOTHING_TO_PLAN = RefusalText(
         RefusalGroup.TICKETS,
-        "has no plan yet / There is nothing to plan / no proposed plan",
+        "has no plan / There is nothing to plan / no proposed plan",
         "",
         "Create a plan with `cdd plan SLUG`.",
     )
