@@ -79,8 +79,8 @@ class Refusal(Enum):
         RefusalGroup.REPLIES,
         "The model's reply changes a file that it has not seen in full.",
         "A model may replace or delete only content that it was shown.",
-        "Usually nothing: the next attempt shows the file. To show it from the start,"
-        " list it under `Files`.",
+        "Type `retry`: the next prompt shows the file. To show it from the start, list"
+        " it under `Files`.",
     )
     REPLY_ABSENT = RefusalText(
         RefusalGroup.REPLIES,
@@ -92,8 +92,8 @@ class Refusal(Enum):
         RefusalGroup.REPLIES,
         "The model's reply changes lines that are not in the file.",
         "",
-        "Usually nothing: the model receives the closest lines and tries again. If all"
-        " attempts fail, split the step or use a stronger model.",
+        "Type `retry`: the model receives the closest lines. If all attempts fail,"
+        " split the step or use a stronger model.",
     )
     REPLY_SEVERAL_MATCHES = RefusalText(
         RefusalGroup.REPLIES,
@@ -113,7 +113,7 @@ class Refusal(Enum):
         RefusalGroup.REPLIES,
         "The model's reply would break the syntax of a file.",
         "",
-        "Usually nothing: the model receives the error and tries again.",
+        "Type `retry`: the model receives the error.",
     )
     REPLY_CONTRADICTORY = RefusalText(
         RefusalGroup.REPLIES,
@@ -352,8 +352,8 @@ class Refusal(Enum):
         RefusalGroup.COMMANDS,
         "… was not approved / No answer came",
         "You refused, or no one could answer. Exit code 3.",
-        "Resume and answer. Without a terminal, add `--yes`, or list the program under"
-        " `commands.allow`.",
+        "Resume and answer. Without a terminal, approve changes of files with `--yes`,"
+        " and list programs under `commands.allow`.",
     )
     COMMAND_REFUSED = RefusalText(
         RefusalGroup.COMMANDS,
@@ -485,7 +485,7 @@ class Refusal(Enum):
         "It was not committed: git … failed / The repository is locked / git does not"
         " know who you are",
         "The step is pending again: its files are restored, and its reply is saved.",
-        "Correct the cause and resume: no model is asked again.",
+        "Correct the cause and resume: the model is not asked again.",
     )
     BRANCH_CONFLICT = RefusalText(
         RefusalGroup.GIT,
@@ -589,7 +589,7 @@ class Refusal(Enum):
     ENVIRONMENT_UNUSABLE = RefusalText(
         RefusalGroup.MODELS,
         "… in the environment is no usable … / cannot be read",
-        "It is for a proxy, an address or a certificate.",
+        "The variable is for a proxy, an address or a certificate.",
         "Correct or unset the variable.",
     )
 
