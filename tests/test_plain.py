@@ -257,6 +257,18 @@ if os.name != "nt":
         assert shell.code == 0
         assert sandbox.statuses() == ["completed", "pending"]
 
+    @pytest.mark.pty
+    @pytest.mark.parametrize("words", [("--resume",), ("socrates", SLUG), ("model",)])
+    def test_a_session_that_continues_after_its_first_line_greets(
+        sandbox: Sandbox,
+        terminal: Callable[..., Terminal],
+        words: tuple[str, ...],
+    ) -> None:
+        sandbox.write()
+        shell = terminal("--plain", *words)
+        assert "Ask anything" in shell.text
+        assert shell.text.count("No model set up yet. Choose one") == 1
+
     def answer(shell: Terminal, line: str, come: Callable[[], bool]) -> None:
         """Read the question that is seen, answer it, and wait for what comes of that.
         Where the machine stalls, the time to read it begins later for the shell than

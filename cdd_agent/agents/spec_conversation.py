@@ -192,7 +192,7 @@ class SpecConversation(DocumentConversation[SpecNotes]):
 
     async def write(self, on_disk: SpecOnDisk) -> bool:
         """Write the draft to spec.yaml. False if the file is already equal. Raises
-        `SpecChanged` if the file has changed since `seen`.
+        `SpecChanged` if the file differs from `on_disk`.
         """
         spec = self.draft.spec
         was_changed = await to_its_end(

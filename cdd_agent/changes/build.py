@@ -189,7 +189,9 @@ class _Content(Struct):
         return content
 
     def encode(self, path: PurePosixPath, charsets: Charsets) -> bytes:
-        """Raises `ReplyRefused` if the file's encoding lacks a character."""
+        """Return the file's bytes. Raises `ReplyRefused` if its encoding lacks a
+        character.
+        """
         if not self.is_changed:
             return self.data
         try:
@@ -296,7 +298,7 @@ class _Work:
         return ChangeSet(tuple(changes), tuple(self._notes))
 
     def _judge(self, file: _File) -> bytes | None:
-        """Raises `ReplyRefused` if the new content is wrong."""
+        """Return the new bytes of a file. Raises `ReplyRefused` if they are wrong."""
         if file.content is None:
             return None
         if file.has_failed:

@@ -70,7 +70,9 @@ def _fold_character(char: str) -> str:
 
 
 def find_boundaries(text: str) -> dict[int, int]:
-    """Map the end of each character with accents: in the folded text → in the text."""
+    """Map the end of each character, with its accents: in the folded text → in the
+    text.
+    """
     ends: dict[int, int] = {}
     folded = start = 0
     for end in range(1, len(text) + 1):

@@ -38,7 +38,7 @@ _BLANKS = {" ": "space", "\t": "tab"}
 
 class Miss(Struct, frozen=True):
     closest: str
-    """The most similar lines of the file, numbered; may be empty."""
+    """The most similar lines of the file, numbered; empty if there are none."""
     difference: str
     """A sentence; empty if nothing is similar."""
 

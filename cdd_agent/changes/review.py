@@ -119,7 +119,7 @@ class FileReview(Struct, frozen=True, dict=True):
 
     @property
     def added(self) -> int:
-        """0 if the file is too large to compare."""
+        """Number of added lines; 0 if the file is too large to compare."""
         return sum(hunk.added for hunk in self.hunks)
 
     @property
@@ -291,7 +291,7 @@ class Review(Struct, frozen=True):
 
     @property
     def parts(self) -> tuple[tuple[int, int], ...]:
-        """Index of the file, and of the part in it."""
+        """For each part, the index of its file and its index in the file."""
         places: list[tuple[int, int]] = []
         for place, file in enumerate(self.files):
             places += [(place, part) for part in range(len(file.hunks))]

@@ -215,7 +215,7 @@ class _Shift(Struct, frozen=True):
     more: str
 
     def apply(self, lines: Lines) -> list[str] | None:
-        """None if a line lacks the indentation to remove."""
+        """Return the shifted lines; None if one lacks the indentation to remove."""
         shifted: list[str] = []
         for line in lines:
             if not line.strip():

@@ -19,9 +19,9 @@ _START = (
     ("cdd init", "make this folder a cdd project"),
     ("cdd model", "set up a model, or type /model in the shell"),
     ("cdd new feature login", "create the ticket feature-login"),
-    ("cdd socrates login", "work out its spec in the shell"),
-    ("cdd plan login", "turn the spec into a plan"),
-    ("cdd exec login", "carry out the plan and run its checks"),
+    ("cdd socrates feature-login", "work out its spec in the shell"),
+    ("cdd plan feature-login", "turn the spec into a plan"),
+    ("cdd exec feature-login", "carry out the plan and run its checks"),
     ("cdd", "do all of this in the shell"),
 )
 EXIT_CODES = (
@@ -34,7 +34,8 @@ EXIT_CODES = (
 )
 _MORE = (
     "`cdd help COMMAND` shows the arguments of a command, with examples. For a ticket,"
-    " type its slug, its beginning, or words of it that no other ticket has."
+    " type its slug. Commands that only show something also take its beginning, or"
+    " words of it that no other ticket has."
 )
 
 

@@ -156,9 +156,9 @@ class PlainShell:
         if self._is_terminal:
             loop.set_exception_handler(self._tell_fault_of_loop)
             self._read_along(loop)
-        if not self._first:
+        if self._is_terminal or not self._first:
             with self._outliving_faults():
-                await session.first_look()
+                await session.first_look(first_line=self._first)
         try:
             return await self._take_turns(session)
         finally:

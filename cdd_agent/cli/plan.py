@@ -75,10 +75,10 @@ def plan(
             f"`cdd plan {verbs[0]}` does not take --yes, --regenerate or --basic"
         )
     project = open_for_reading(invocation)
-    ticket = project.tickets.find(slug, EnoughOfSlug.WORDS)
     if verbs == ["show"]:
+        ticket = project.tickets.find(slug, EnoughOfSlug.WORDS)
         return _show(ticket, as_json=as_json)
-    return _check(project, ticket, as_json=as_json)
+    return _check(project, project.tickets.find(slug), as_json=as_json)
 
 
 def _show(ticket: Ticket, *, as_json: bool) -> ExitCode:

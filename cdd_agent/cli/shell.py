@@ -56,14 +56,16 @@ def open_shell_with(invocation: Invocation, *, line: str) -> int:
     from cdd_agent.cli.trusting import decision  # noqa: PLC0415
 
     decide = decision(invocation)
+    # at a terminal, the user continues after the line
+    is_only_line = bool(line) and not sys.stdin.isatty()
     return run_plain(
         lambda frontend, emit: _open_session(
             invocation,
             frontend,
             emit,
-            "" if line else _OPENING,
+            "" if is_only_line else _OPENING,
             decide,
-            has_setup=bool(line),
+            has_setup=is_only_line or line.split()[:1] == ["/model"],
         ),
         line,
     )

@@ -10,7 +10,6 @@ from cdd_agent.cli.without_screen import printer_for
 from cdd_agent.cli.working import Output, frontend_for
 from cdd_agent.errors import BadInput, ExitCode
 from cdd_agent.events.verify_events import VerifyFinished
-from cdd_agent.tickets.slugs import EnoughOfSlug
 from cdd_agent.wiring.projects import open_commands
 from cdd_agent.wiring.runs import measure_ticket, verify_ticket
 
@@ -32,7 +31,7 @@ def verify(
     if limits and not strength:
         raise BadInput("--faults and --seconds need --strength")
     project = open_for_work(invocation, limits, as_json=as_json)
-    ticket = project.tickets.find(slug, EnoughOfSlug.WORDS)
+    ticket = project.tickets.find(slug)
     output = Output(printer_for(as_json))
     commands = open_commands(project, frontend_for(output.printer))
     if strength:

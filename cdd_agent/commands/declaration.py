@@ -266,7 +266,9 @@ JSON = switch(
     only=Front.TERMINAL,
 )
 YES = switch(
-    "--yes", "approve everything, as `approval: auto` does", only=Front.TERMINAL
+    "--yes",
+    "approve all changes of files, but no commands off the list",
+    only=Front.TERMINAL,
 )
 MODEL_FLAGS = (
     option("--model", "M", "a litellm model string, script:FILE or replay:FILE"),

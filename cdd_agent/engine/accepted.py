@@ -17,8 +17,8 @@ from cdd_agent.verification.outcomes import Reference
 
 
 def accepted(state: ExecutionState) -> tuple[StepExecution, ...]:
-    """Return completed steps, and skipped ones whose files were kept, in the order of
-    their ends.
+    """Return completed steps, and skipped ones whose files were kept, in the order in
+    which they ended.
     """
 
     def counts(step: StepExecution) -> bool:

@@ -116,7 +116,7 @@ class ReviewOutcome(Struct, frozen=True):
     reviewed: ChangesReviewed
     changes: ChangeSet
     told: str
-    """For the model: which changes were not accepted, and why; may be empty."""
+    """For the model: which changes were not accepted, and why; empty if all were."""
 
     @property
     def altered(self) -> frozenset[str]:

@@ -113,7 +113,8 @@ _CALL = RunEffort(model_calls=1)
 class EffortTally:
     """Sums each step's effort by folder number. A baseline counts for the next step.
 
-    Earlier runs, whose state is gone, ended where a plan was opened for a new run.
+    Only the current run counts: earlier ones, whose state is gone, ended where a plan
+    was opened for a new run.
     """
 
     def __init__(self) -> None:

@@ -284,7 +284,7 @@ class Engine(Struct):
             attempt = run.record.attempt(execution.folder, execution.attempts)
             if was_cut(attempt):
                 who = "You or the interrupted command"
-            # restoring works without this
+            # the step can be restored without this
             with suppress(CddError):
                 others = await run.ledger.enter_after_kill(attempt)
         back = run.restore_files(number)
@@ -759,7 +759,9 @@ class Engine(Struct):
         return Undoing(self.run)
 
     async def _can_begin_undo(self) -> bool:
-        """Recover the run. False if that finished an earlier undo: no other begins."""
+        """Recover the run. False if that finished an earlier undo: then no other
+        begins.
+        """
         was_begun = self.run.record.going_back is not None
         await self.recover()
         if not was_begun:
@@ -1004,7 +1006,7 @@ class Engine(Struct):
 
 
 def _find_pause(error: CddError) -> NoticeKind | None:
-    """None for errors that do not pause a step."""
+    """Return the kind of notice; None for errors that do not pause a step."""
     for error_type, kind in _PAUSES.items():
         if isinstance(error, error_type):
             return kind
@@ -1017,7 +1019,7 @@ def _tone_of(kind: NoticeKind) -> Tone:
 
 
 def _runnable_plan(ticket: Ticket, runner: StepRunner) -> ImplementationPlan:
-    """Raises `BadInput` if the plan cannot run."""
+    """Return the plan. Raises `BadInput` if it cannot run."""
     plan = _read_plan(ticket)
     runner.check_commands(plan)
     return plan

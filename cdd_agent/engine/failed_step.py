@@ -25,7 +25,7 @@ class FailedStep(Struct, frozen=True):
     @classmethod
     def restore(cls, run: Run, number: int) -> tuple[Self | None, tuple[str, ...]]:
         """Restore a step's attempts. Returns the failure (None if it has not failed),
-        and files that stay because they were edited.
+        and files that stay because they were edited since.
         """
         execution = run.state.step(number)
         attempts = run.remaining_attempts(execution)

@@ -157,8 +157,8 @@ class Ledger(Struct):
     # Writing
 
     async def begin(self, attempt: Attempt, paths: Sequence[str]) -> None:
-        """Take the checkpoint before an attempt starts or continues. `paths` may
-        change, and are covered even if ignored by git.
+        """Take the checkpoint before an attempt starts or continues. `paths` are files
+        that may change; they are covered even if git ignores them.
         """
         tree = await self._take_checkpoint(attempt, "before", paths)
         # git may ignore a file that does not exist yet
@@ -221,7 +221,7 @@ class Ledger(Struct):
     async def find_ignored(
         self, attempt: Attempt, paths: Collection[str]
     ) -> frozenset[str]:
-        """Return which files git ignores. Raises `GitUnusable`."""
+        """Return which of these files git ignores. Raises `GitUnusable`."""
         entries = current_entries(attempt)
         private = private_paths(attempt)
         tree = last_tree(entries)
@@ -373,7 +373,7 @@ class Ledger(Struct):
     # Reading
 
     def read(self, attempt: Attempt, entry: TreeEntry | None) -> bytes | None:
-        """Raises `CheckpointGone`."""
+        """Return an entry's content; None for no file. Raises `CheckpointGone`."""
         return read_content(find_contents([attempt], [entry]), entry)
 
     def net(self, attempts: Sequence[Attempt]) -> NetChanges:
@@ -536,8 +536,8 @@ def _is_small(contents: Contents, entry: TreeEntry | None) -> bool:
 
 
 def _is_still(change: Change, now: TreeEntry | None) -> bool:
-    """True if a file is unchanged since. An unsaved content cannot be compared: any
-    file but the previous one counts.
+    """True if a file is unchanged since this change. An unsaved content cannot be
+    compared: any file but the previous one counts.
     """
     if change.after == UNKNOWN:
         return now is not None and now != change.before

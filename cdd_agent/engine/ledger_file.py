@@ -47,7 +47,7 @@ class EntryKind(StrEnum):
     COMMAND = "command"
     """A command of the model is over; `changes` and `others` are what it changed."""
     CHECK = "check"
-    """The same for the checks of the step."""
+    """A check is over; the fields are those of `command`."""
     FOUND = "found"
     """`others` changed since the process of the run was killed, or shortly before."""
     DROPPED = "dropped"

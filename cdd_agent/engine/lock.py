@@ -43,7 +43,7 @@ class TicketTaken(BadInput):
         )
         self.slug = slug
         self.who = who
-        """Process, host and time as a clause; may be empty."""
+        """Process, host and time as a clause; empty if unknown."""
 
 
 class LockGone(BadInput):
@@ -65,15 +65,17 @@ class TicketLock(Struct, frozen=True):
     lock: FileLock
     holder: Path
     identity: tuple[int, int]
-    """Device and inode: another process could delete the file and lock a new one."""
+    """Device and inode of the locked file. Another process could delete it and lock a
+    new one.
+    """
     is_lent: bool = False
     ended: int = 0
     """Number of a killed process's commands that were still running."""
 
     @classmethod
     def take(cls, folder: Path, slug: str, since: str) -> Self:
-        """Raises `TicketTaken` if another process has the lock, or `BadInput` if files
-        cannot be locked, or a killed process's command cannot be ended.
+        """Take the lock. Raises `TicketTaken` if another process has it, or `BadInput`
+        if files cannot be locked, or a killed process's command cannot be ended.
         """
         lock, holder = FileLock(folder / "lock", timeout=_LOOK), folder / "holder.json"
         try:
@@ -108,8 +110,8 @@ class TicketLock(Struct, frozen=True):
         return (Notice(text, Tone.WARNING, kind=NoticeKind.COMMAND_ENDED),)
 
     def check(self) -> None:
-        """Raise `LockGone` if the file was deleted: another process may hold a new
-        lock.
+        """Raise `LockGone` if the lock's file was deleted: another process may hold a
+        new lock.
         """
         if not self._is_ours:
             raise LockGone(self.holder.parent)

@@ -83,7 +83,7 @@ class RunLog(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Number of bytes so far."""
         try:
             return self.path.stat().st_size
         except OSError:

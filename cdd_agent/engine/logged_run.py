@@ -82,7 +82,7 @@ class _LogPass:
         self._damaged = 0
 
     def whole(self, lines: Iterable[LogEntry | None]) -> Iterable[LogEntry]:
-        """Yield entries, and count damaged lines."""
+        """Yield the entries, and count the lines without one."""
         for entry in lines:
             if entry is None:
                 self._damaged += 1

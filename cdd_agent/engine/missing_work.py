@@ -130,7 +130,7 @@ def _may_have_changed(root: Path, step: StepExecution) -> bool:
 
 class _Touch(Struct, frozen=True):
     position: int
-    """Position of the step in the order of ends."""
+    """Position of the step in the order in which steps ended."""
     path: str
     exists: bool
     """False if the step deleted the file."""
@@ -316,7 +316,7 @@ class _Work(Struct, frozen=True):
     changes: list[dict[str, Change]]
     """By position: each file's change during the step."""
     ends: list[str]
-    """By position: when the step ended; may be empty."""
+    """By position: when the step ended; empty if unknown."""
 
     @classmethod
     def read(

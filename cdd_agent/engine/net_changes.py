@@ -2,7 +2,7 @@
 
 Ledger entries are folded by time. Each content that the attempts found or made leads
 back to an earlier one. A change from any other content means that the user edited the
-file: an undo goes back to that edit only.
+file: an undo goes back to that edit and no further.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class OutsideUndoing(Struct, frozen=True):
 
     def _report_nothing(self, word: str) -> None:
         text = f"{_NOTHING[word]} For the steps of a ticket, add its name:"
-        self.emit(Notice(f"{text} `{word} SLUG`.", kind=NoticeKind.NOT_DONE))
+        self.emit(Notice(f"{text} `/{word} SLUG`.", kind=NoticeKind.NOT_DONE))
 
 
 def last_standing(changes: Sequence[OutsideChange]) -> OutsideChange | None:

@@ -86,7 +86,7 @@ step has a separate value.
 
 
 class SavedWork(Enum):
-    """The paid part of an interrupted step's reply."""
+    """The saved part of an interrupted step's reply, which was paid for."""
 
     NONE = auto()
     REPLY = auto()
@@ -95,7 +95,7 @@ class SavedWork(Enum):
 
 
 class Run(Struct):
-    """Values in memory are never ahead of the disk."""
+    """The run of a ticket. Values in memory are never ahead of the disk."""
 
     ticket: Ticket
     spec: TicketSpec
@@ -111,7 +111,7 @@ class Run(Struct):
     code: CodeFinder | None = None
     """Finds code for prompts. None: prompts show only named files."""
     missing: tuple[MissingWork, ...] = ()
-    """As last found by `find_missing_work`. Empty while steps remain."""
+    """Missing work, as last found by `find_missing_work`. Empty while steps remain."""
     require: Require | None = None
     """The run's rule about its steps, if any."""
     unreadable: dict[int, CddError] = field(default_factory=dict)
@@ -386,7 +386,7 @@ class Run(Struct):
             self.emit(Notice(text, Tone.WARNING, kind=NoticeKind.OTHER_RUN))
 
     def reload_spec(self) -> None:
-        """Raises `BadInput` if the spec is unreadable."""
+        """Use an edited spec. Raises `BadInput` if it is unreadable."""
         spec = self.ticket.read_spec()
         if spec == self.spec:
             return
@@ -399,7 +399,7 @@ class Run(Struct):
         )
 
     def reload_plan(self, plan: ImplementationPlan, *, is_known: bool = False) -> None:
-        """Raises `BadInput` if the state does not fit the plan."""
+        """Use an edited plan. Raises `BadInput` if the state does not fit it."""
         state = match_state(self.state, plan)
         renumberings = renumbered(self.state, state, plan, self.plan)
         if renumbered_steps(self.state, state):
@@ -478,11 +478,11 @@ class Run(Struct):
         ]
 
     def restorer(self, *steps: StepExecution) -> Restorer:
-        """Raises `OldRecordUnreadable`."""
+        """Return a restorer of these steps' files. Raises `OldRecordUnreadable`."""
         return Restorer(self.record.root, self.remaining_attempts(*steps))
 
     def old_record_refusal(self, step: StepExecution) -> OldRecordUnreadable | None:
-        """Return why a step's changes are unknown."""
+        """Return why a step's changes are unknown; None if they are known."""
         why = self.unreadable.get(step.folder)
         if why is None or not step.remaining_attempts:
             return None
@@ -639,5 +639,7 @@ class Run(Struct):
 
 
 async def _take_over(ledger: Ledger, state: ExecutionState) -> dict[int, CddError]:
-    """Convert records of version 0.1, with checkpoints of this event loop alone."""
+    """Convert records of version 0.1, with checkpoints that no other event loop
+    uses.
+    """
     return await take_over(replace(ledger), state)

@@ -83,7 +83,7 @@ class RunInspection(Struct, frozen=True):
         return None
 
     def number_of(self, folder: int) -> int | None:
-        """None if the plan lacks the step."""
+        """Return the number of the step with this folder; None if the plan lacks it."""
         for step in self.steps:
             if step.folder == folder:
                 return step.number

@@ -103,8 +103,8 @@ class SideBySide(Struct):
 
     @classmethod
     async def of(cls, engine: Engine, jobs: int, attempts: int) -> SideBySide | None:
-        """None if steps can only run in sequence. Raises `GitUnusable` or
-        `BadInput`.
+        """Prepare to run steps at once; None if they can only run in sequence. Raises
+        `GitUnusable` or `BadInput`.
         """
         run = engine.run
         try:

@@ -70,8 +70,8 @@ class SideTrees(Struct):
 
     @classmethod
     async def of(cls, ledger: Ledger, env: Mapping[str, str]) -> SideTrees:
-        """Raises `NoSideTrees` without a git repository or commit, or with repositories
-        below, whose files a tree would lack.
+        """Prepare a run's trees. Raises `NoSideTrees` without a git repository or
+        commit, or with repositories below, whose files a tree would lack.
         """
         record = ledger.record
         repository = await repository_of(record.root)

@@ -90,7 +90,9 @@ def _is_code(change: NetChange) -> bool:
 def read_text_of(
     root: Path, path: PurePosixPath, charsets: Charsets
 ) -> FileText | None:
-    """None if not a regular file, or not completely decodable."""
+    """Return the text of a regular file; None for anything else, or if not completely
+    decodable.
+    """
     place = root / path
     try:
         if place.is_symlink() or not place.is_file():

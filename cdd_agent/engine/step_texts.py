@@ -28,7 +28,7 @@ def describe_plan(plan: ImplementationPlan) -> str:
 def describe_earlier_steps(
     plan: ImplementationPlan, state: ExecutionState, step: PlanStep
 ) -> str:
-    """Return what earlier steps did; may be empty."""
+    """Return what the finished and skipped steps did; empty without any."""
     lines = []
     for other in plan.steps:
         execution = state.step(other.number)

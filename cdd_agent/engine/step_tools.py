@@ -228,7 +228,7 @@ class StepTools(Struct):
         Raises `CddError` if the step cannot continue.
         """
         parsed = parse_answer(answer)
-        # a file in the answer is read to compare
+        # the answer may contain a file, which is read to compare
         if "output" in parsed or "content" in parsed:
             await asyncio.to_thread(self._remember, call, parsed)
         else:

@@ -325,7 +325,7 @@ class StepTransaction(Struct):
         return self.ledger.start(self.attempt, by, self._declared_paths(), call=call)
 
     def _declared_paths(self) -> frozenset[str]:
-        """Links in folders are resolved."""
+        """Return the declared files, with links in their folders resolved."""
         paths = self.declared.usable_paths()
         return frozenset(without_links(self.root, path) for path in paths)
 

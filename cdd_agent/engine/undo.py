@@ -50,7 +50,9 @@ class ChangesUnknown(BadInput):
 
 
 class Undoing(Struct, frozen=True):
-    """For a recovered run (`Engine.recover`) without an undo under way."""
+    """Undo, redo and diff of a recovered run (`Engine.recover`) without an undo under
+    way.
+    """
 
     run: Run
 

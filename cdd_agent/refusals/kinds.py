@@ -232,11 +232,12 @@ class Refusal(Enum):
         "There is no ticket … / cannot be the name of a ticket / already exists",
         "The name matches no ticket or several, is taken, or is no valid folder name"
         " on every system.",
-        "`cdd list` shows the tickets. A path such as `feature/login` is unambiguous.",
+        "`cdd list` shows the tickets. Type the whole slug, or a path such as"
+        " `tickets/feature-login`.",
     )
     SPEC_UNUSABLE = RefusalText(
         RefusalGroup.TICKETS,
-        "spec.yaml is empty / is not complete / cannot be edited safely",
+        "has no spec.yaml / … is empty / is not complete / cannot be edited safely",
         "It lacks what a plan needs, or cdd cannot change one value alone.",
         "Open it with `/socrates SLUG` or in an editor, and add what the message"
         " names.",
@@ -271,7 +272,7 @@ class Refusal(Enum):
     )
     NOTHING_TO_PLAN = RefusalText(
         RefusalGroup.TICKETS,
-        "has no plan yet / There is nothing to plan / no proposed plan",
+        "has no plan / There is nothing to plan / no proposed plan",
         "",
         "Create a plan with `cdd plan SLUG`.",
     )
@@ -351,8 +352,8 @@ class Refusal(Enum):
         RefusalGroup.COMMANDS,
         "… was not approved / No answer came",
         "You refused, or no one could answer. Exit code 3.",
-        "Resume and answer. Without a terminal, add `--yes`, or list the program under"
-        " `commands.allow`.",
+        "Resume and answer. Without a terminal, approve changes of files with `--yes`,"
+        " and list programs under `commands.allow`.",
     )
     COMMAND_REFUSED = RefusalText(
         RefusalGroup.COMMANDS,
@@ -484,7 +485,7 @@ class Refusal(Enum):
         "It was not committed: git … failed / The repository is locked / git does not"
         " know who you are",
         "The step is pending again: its files are restored, and its reply is saved.",
-        "Correct the cause and resume: no model is asked again.",
+        "Correct the cause and resume: the model is not asked again.",
     )
     BRANCH_CONFLICT = RefusalText(
         RefusalGroup.GIT,
@@ -588,7 +589,7 @@ class Refusal(Enum):
     ENVIRONMENT_UNUSABLE = RefusalText(
         RefusalGroup.MODELS,
         "… in the environment is no usable … / cannot be read",
-        "It is for a proxy, an address or a certificate.",
+        "The variable is for a proxy, an address or a certificate.",
         "Correct or unset the variable.",
     )
 

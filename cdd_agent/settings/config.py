@@ -461,7 +461,7 @@ class Config(Section, frozen=True):
         described(
             "Attempts",
             SettingGroup.CHECKS,
-            "attempts for each step, unless you are asked",
+            "attempts for each step; the shell asks you after each one",
         ),
     ] = 3
     jobs: Annotated[

@@ -82,7 +82,7 @@ def normal_refs(refs: Iterable[CriterionRef]) -> tuple[CriterionRef, ...]:
 def find_criteria(
     refs: Iterable[CriterionRef], criteria: Sequence[str]
 ) -> dict[CriterionRef, int]:
-    """Return the place, from 1, of each reference that names a criterion."""
+    """Return reference → place, from 1, for references that name a criterion."""
     keys = _keys(tuple(criteria))
     places: dict[CriterionRef, int] = {}
     for ref in refs:

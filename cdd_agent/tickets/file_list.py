@@ -38,7 +38,7 @@ class FileList(Struct):
         return True
 
     def add(self, piece: Piece, text: ListedFiles) -> bool:
-        """False if the piece names no file."""
+        """Add the files of a piece. False if it names none."""
         while self.groups and self.groups[-1][0] >= piece.indent:
             self.groups.pop()
         if text.group and piece.kind is PieceKind.ITEM:

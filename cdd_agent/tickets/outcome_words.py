@@ -93,7 +93,9 @@ def tally_in_words(tally: StepTally) -> str:
 
 
 def steps_since(tally: StepTally) -> str:
-    """Count steps that ended in a period: `2 steps passed, 1 failed`; may be empty."""
+    """Count steps that ended in a period: `2 steps passed, 1 failed`; empty without
+    any.
+    """
     first, *others = _counted(tally, StepOutcome) or [""]
     number, _, words = first.partition(" ")
     if not words:

@@ -171,7 +171,9 @@ class PlanStep(Struct, frozen=True):
     label: str = ""
     """The number as the plan writes it, such as `1b`."""
     id: str = ""
-    """Identifies the step when it is renumbered or reworded; may be empty."""
+    """Identifies the step when it is renumbered or reworded; empty if the plan gives
+    none.
+    """
     missing_dependencies: tuple[str, ...] = ()
     line: int = 0
     """Line of the heading in plan.md, from 1; 0 if not from a file. The last field; not

@@ -241,7 +241,7 @@ def _longest_time(text: str) -> float:
 
 
 class _FileChecker:
-    """Follows a plan's files through its steps."""
+    """Follows a plan's files through its steps, in run order."""
 
     def __init__(
         self, plan: ImplementationPlan, files: FilesOfPlan, begun: Collection[int]

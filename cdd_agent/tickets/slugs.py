@@ -108,8 +108,8 @@ class EnoughOfSlug(Enum):
     """The part of a slug that is enough to name a ticket."""
 
     WHOLE = auto()
-    """For commands that start or change something: if a ticket is gone, none with a
-    longer name takes its place.
+    """For commands that start, change or judge something: if a ticket is gone, none
+    with a longer name takes its place.
     """
     WORDS = auto()
     """The beginning, or whole words: for commands that only show something."""

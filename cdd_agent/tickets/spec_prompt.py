@@ -25,7 +25,7 @@ def render_spec(spec: TicketSpec) -> str:
 
 
 def render_unknown_keys(spec: TicketSpec) -> str:
-    """Return unknown keys and their values as written; may be empty."""
+    """Return unknown keys and their values as written; empty without any."""
     if not spec.extra:
         return ""
     return f"## Also in the spec\n{format_tree(dict(spec.extra))}"

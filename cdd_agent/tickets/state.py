@@ -104,7 +104,7 @@ class StepExecution(Struct, frozen=True):
     """Why it was skipped."""
     evidence: Evidence | None = None
     attempts: int = 0
-    """A resumed attempt counts once."""
+    """Number of attempts. A resumed attempt counts once."""
     open_attempt: int = 0
     """A further attempt that got no reply because of the model; the next run resumes
     it. Only in failed steps; else omitted from the file.
@@ -227,7 +227,9 @@ class StepExecution(Struct, frozen=True):
 
 
 class Undo(Struct, frozen=True):
-    """Steps undone together, in their former state, in the order of their ends."""
+    """Steps undone together, in their former state, in the order in which they
+    ended.
+    """
 
     id: str
     steps: tuple[StepExecution, ...]
@@ -495,7 +497,7 @@ class ExecutionState(Struct, frozen=True):
         return replace(state, undone=tuple(others), completed_at=completed_at)
 
     def ended_steps(self) -> tuple[StepExecution, ...]:
-        """Return finished and failed steps in the order of their ends."""
+        """Return finished and failed steps in the order in which they ended."""
         ended = [step for step in self.all_steps.values() if step.completed_at]
         return tuple(
             sorted(

@@ -9,7 +9,7 @@ from cdd_agent.tickets.status import StepOutcome
 
 
 class StepTally(Struct, frozen=True):
-    """Every step of the plan counts once."""
+    """Number of steps with each outcome. Every step of the plan counts once."""
 
     passed: int = 0
     """With passed tests."""
@@ -41,7 +41,7 @@ class StepTally(Struct, frozen=True):
 
     @property
     def over(self) -> int:
-        """Completed and skipped."""
+        """Number of completed and skipped steps."""
         return self.completed + self.skipped
 
     @property

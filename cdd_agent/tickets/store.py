@@ -240,7 +240,7 @@ class Ticket(Struct, frozen=True):
                 "It has no plan.md either. If you renamed its folder, use the new name:"
                 " `cdd list` shows it."
             )
-        return self._read(path, hint=hint)
+        return self._read(path, hint, Refusal.SPEC_UNUSABLE)
 
     def spec_digest(self) -> str | None:
         """Return the digest of spec.yaml; None if unreadable."""
@@ -297,16 +297,16 @@ class Ticket(Struct, frozen=True):
 
     def _plan_text(self) -> str:
         hint = f"Make a plan: `/plan {self.slug}`."
-        text = self._read(self.plan_path, hint=hint)
+        text = self._read(self.plan_path, hint, Refusal.NOTHING_TO_PLAN)
         if not text.strip():
             raise BadInput(
                 f"{self.shown(self.plan_path)} is empty.",
                 hint=hint,
-                refusal=Refusal.UNREADABLE_FILE,
+                refusal=Refusal.NOTHING_TO_PLAN,
             )
         return text
 
-    def _read(self, path: Path, *, hint: str) -> str:
+    def _read(self, path: Path, hint: str, refusal_if_missing: Refusal) -> str:
         shown = self.shown(path)
         try:
             if path.stat().st_size > _MAX_BYTES:
@@ -319,7 +319,7 @@ class Ticket(Struct, frozen=True):
             raise BadInput(
                 f"The ticket {self.slug} has no {path.name}.",
                 hint=hint,
-                refusal=Refusal.UNREADABLE_FILE,
+                refusal=refusal_if_missing,
             ) from error
         except UnicodeDecodeError as error:
             raise BadInput(

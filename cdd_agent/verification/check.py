@@ -25,7 +25,7 @@ class Check(Struct, frozen=True, dict=True):
     yet.
     """
     folder: str = ""
-    """The working folder, relative to the project's root."""
+    """The working folder, relative to the project's root; empty for the root."""
 
     @property
     def argv(self) -> tuple[str, ...]:

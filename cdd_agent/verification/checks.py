@@ -40,8 +40,8 @@ def checks_for(
 def read_checks(
     step: PlanStep, test_command: str | None, commands: CommandRunner
 ) -> tuple[Check, ...]:
-    """Return the same checks for a caller that starts none: whether a command could
-    show hidden files is left open.
+    """Return the same checks for a caller that does not run them. It is not checked
+    whether a command could show hidden files.
     """
     if step.checks is not None:
         return tuple(_read_line(line, test_command, commands) for line in step.checks)

@@ -231,7 +231,7 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _make_test(root: Path) -> str:
-    """Return the commands of the make target `test`; may be empty."""
+    """Return the commands of the make target `test`; empty without one."""
     manifests = Manifests(root)
     if "test" not in manifests.targets:
         return ""

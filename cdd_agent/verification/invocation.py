@@ -43,7 +43,7 @@ class RunnerInvocation(Struct, frozen=True):
     obstacle: str = ""
     """Why the tests cannot be reported, as a clause."""
     folder: str = ""
-    """The working folder, relative to the project's root."""
+    """The working folder, relative to the project's root; empty for the root."""
 
     def reporting(self, report: Path) -> Reporting | None:
         """Return the command with a report of each test; None if impossible."""

@@ -103,7 +103,7 @@ def _has_tests_below(folder: ProjectFolder) -> bool:
 
 
 def _test_script(content: Mapping[str, Any]) -> str:
-    """Return the name of the test script; may be empty."""
+    """Return the name of the test script; empty without one."""
     scripts = section(content, "scripts")
     for name in _TEST_SCRIPTS:
         script = str(scripts.get(name, ""))

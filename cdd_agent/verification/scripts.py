@@ -251,7 +251,7 @@ def _read_options(call: _Call, words: list[str]) -> bool:
 
 
 def _read_script(folder: Path, call: _Call) -> str:
-    """Return the script's text; may be empty."""
+    """Return the script's text; empty if there is none."""
     try:
         content = Manifests(folder).content(call.manager.manifest)
     except ManifestUnreadable:

@@ -28,6 +28,7 @@ from cdd_agent.events.notices import Notice
 from cdd_agent.events.stream import Event
 from cdd_agent.session.open_project import Project
 from cdd_agent.tickets.plan_reader import read_plan
+from cdd_agent.tickets.store import TicketStore
 from tests.git.repositories import make_repository
 from tests.support.commandline import (
     STEPS,
@@ -114,6 +115,38 @@ def test_plan_show_json_is_the_plan(
     assert cdd(sandbox, "plan", "show", SLUG) == 0
     text = (sandbox.ticket / "plan.md").read_text()
     assert read_plan(capsys.readouterr().out) == read_plan(text)
+
+
+@each_row(
+    ("words", "takes_part"),
+    [
+        (("exec",), False),
+        (("plan",), False),
+        (("plan", "check"), False),
+        (("verify",), False),
+        (("verify", "--strength"), False),
+        (("undo",), False),
+        (("redo",), False),
+        (("push",), False),
+        (("land",), False),
+        (("plan", "show"), True),
+        (("status",), True),
+        (("diff",), True),
+    ],
+)
+def test_only_commands_that_just_show_something_take_the_beginning_of_a_slug(
+    sandbox: Sandbox,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    takes_part: bool,
+) -> None:
+    """A verdict about another ticket would be taken for that of a ticket that is
+    gone.
+    """
+    sandbox.write()
+    cdd(sandbox, *words, SLUG[:-1])
+    is_refused = "There is no ticket" in capsys.readouterr().err
+    assert is_refused is not takes_part
 
 
 def test_plan_check_names_what_has_to_be_mended_and_exits_1(
@@ -271,6 +304,21 @@ def test_help_has_examples_for_every_command(
         assert f"  cdd {command}" in capsys.readouterr().out
 
 
+def test_the_first_lines_of_the_help_name_the_ticket_that_they_create(
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    start = capsys.readouterr().out.partition("Start here")[2].partition("\n\n")[0]
+    lines = re.findall(r"^  cdd (\w+) (\S+)(?: (\S+))?  ", start, re.MULTILINE)
+    (create,) = [words for words in lines if words[0] == "new"]
+    assert cdd(sandbox, *create) == 0
+    named = [slug for command, slug, _ in lines if command != "new"]
+    assert len(named) == 3
+    store = TicketStore(sandbox.root)
+    assert {store.find(slug).slug for slug in named} == {named[0]}
+
+
 def test_a_wrong_argument_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
     of_exec = ["exec", "x", "--jobs", "0"], ["exec", "x", "--max-attempts", "many"]
     for arguments in (["exce"], ["push"], *of_exec, ["--modle", "x"]):
@@ -380,9 +428,11 @@ def test_neither_a_whole_run_nor_who_looks_at_it_needs_pydantic(
 
 @pytest.mark.fork
 def test_no_module_compiles_a_regular_expression_when_it_is_imported() -> None:
-    """To compile all of them takes a fifth of a second; a command uses few."""
+    """To compile all of them takes a fifth of a second; a command uses few. In the end,
+    this test compiles them: without it, only use would reveal an invalid one.
+    """
     code = """
-import importlib, re, sys
+import gc, importlib, re, sys
 from pathlib import Path
 compile, importers = re.compile, set()
 
@@ -401,6 +451,10 @@ for file in sorted(Path("cdd_agent").rglob("*.py")):
         importlib.import_module(name)
 ours = {name for name in importers if name.startswith("cdd_agent.")}
 print(*sorted(ours), sep="\\n")
+from cdd_agent.pattern import Pattern
+for constant in gc.get_objects():
+    if isinstance(constant, Pattern):
+        constant.search
 """
     result = subprocess.run(
         [sys.executable, "-c", code],

@@ -96,7 +96,10 @@ class Shell:
         assert self._terminal.code == 0
 
     def resume(self) -> None:
-        """Resume the agent that was killed, and wait until it takes a line."""
+        """Resume the agent that was killed, and wait until it takes a line. A line that
+        is typed before the shell is open waits with the next one, and is not sent.
+        """
+        self._terminal.until(lambda: "Ask anything" in self._screen.text)
         self.begin("/resume")
         self._terminal.until(lambda: "Ask anything" not in self._screen.text)
         self._terminal.until(self._is_at_rest)

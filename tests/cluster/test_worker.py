@@ -24,9 +24,10 @@ def show(event, **fields):
     print(json.dumps({"event": event, **fields}), flush=True)
 
 show("step_finished")
-show("answer_needed", id=1, kind="call", text="?", tokens=1, usd=None)
-sys.stdin.read()
-show("call_ended", id=1)
+if "--ask-before-calls" in sys.argv:
+    show("answer_needed", id=1, kind="call", text="?", tokens=1, usd=None)
+    sys.stdin.read()
+    show("call_ended", id=1)
 show("step_finished")
 time.sleep(2.5)
 sys.stderr.write("cdd: the server refused secret-of-the-worker-0123456789\\n")

@@ -3126,8 +3126,8 @@ MUTATIONS = [
             ),
             (
                 "a key of the user's own is not nearly known",
-                "tickets/spec_findings.py",
-                "    most = 1 if len(field) < 8 else 2",
+                "text/misspelling.py",
+                "    most = 1 if len(name) < 8 else 2",
                 "    most = 3",
                 "tests/tickets/test_spec_findings.py",
             ),

@@ -105,7 +105,7 @@ def test_from_an_empty_folder_to_a_ticket(
             2,
             [
                 "✗ cdd: The ticket bug-login has no plan.md.",
-                "✗ Make a plan: `cdd plan bug-login`. See `cdd help unreadable-file`.",
+                "✗ Make a plan: `cdd plan bug-login`. See `cdd help nothing-to-plan`.",
             ],
         ),
         (
@@ -338,11 +338,11 @@ def test_a_saved_reply_and_the_way_back(
     for line, printed in (
         (
             "undo",
-            "There is nothing more to undo outside of tickets. For the steps of a ticket, add its name: `undo SLUG`.",
+            "There is nothing more to undo outside of tickets. For the steps of a ticket, add its name: `cdd undo SLUG`.",
         ),
         (
             "diff",
-            "✗ There are no changes outside of tickets, or all are undone. For the steps of a ticket, add its name: `diff SLUG`.",
+            "✗ There are no changes outside of tickets, or all are undone. For the steps of a ticket, add its name: `cdd diff SLUG`.",
         ),
     ):
         assert cdd(sandbox, capsys, line) == (0, [printed])
@@ -350,7 +350,7 @@ def test_a_saved_reply_and_the_way_back(
     assert cdd(sandbox, capsys, "redo") == (
         0,
         [
-            "There is nothing to redo outside of tickets, or a later change replaced it. For the steps of a ticket, add its name: `redo SLUG`."
+            "There is nothing to redo outside of tickets, or a later change replaced it. For the steps of a ticket, add its name: `cdd redo SLUG`."
         ],
     )
     assert cdd(sandbox, capsys, "undo --step 2") == (

@@ -413,7 +413,7 @@ class ReplyScanner:
         self._read = self._read_fence_start
 
     def _read_fence_start(self, is_end: bool) -> int:
-        """Decide what the code block holds."""
+        """Decide by its first lines what the code block holds."""
         lines, opening = self._waiting, self._opening
         assert opening is not None
         start = next((at for at, line in enumerate(lines) if line.strip()), len(lines))

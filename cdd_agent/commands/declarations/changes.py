@@ -41,8 +41,9 @@ CHANGES = (
         "Show the newest change, or a step",
         (OPTIONAL_TICKET, JSON, *_STEP),
         SlashFront(
-            "Show the newest change of this session: a step, a chat turn, `cdd run` or"
-            " `cdd apply`. With a ticket, show its last step, or step STEP.",
+            "Show what the last step of a ticket changed, or step STEP. Without a"
+            " ticket, show the newest change of the session; in a terminal, the newest"
+            " outside of tickets.",
             "/diff feature-user-auth 2",
             run="cdd_agent.commands.change_commands:diff",
             any_time=True,
@@ -76,10 +77,9 @@ CHANGES = (
             ),
         ),
         SlashFront(
-            "Undo the newest change of this session: a step, a chat turn, `cdd run` or"
-            " `cdd apply`. It is named first, and cdd asks. With a ticket, undo its"
-            " last step, or STEP and all later steps without a question. Edits that you"
-            " made since are kept.",
+            "Undo the last step of a ticket, or STEP and all later steps. Without a"
+            " ticket, undo the newest change of the session, after a question; in a"
+            " terminal, the newest outside of tickets. Your later edits are kept.",
             "/undo feature-user-auth 2",
             run="cdd_agent.commands.change_commands:undo",
         ),
@@ -101,8 +101,9 @@ CHANGES = (
         "Undo the last undo",
         (OPTIONAL_TICKET, JSON),
         SlashFront(
-            "Undo the last undo of this session, until something is changed again. With"
-            " a ticket, undo its last undo.",
+            "Undo the last undo of a ticket, until something is changed again. Without"
+            " a ticket, undo the last undo of the session; in a terminal, the last"
+            " outside of tickets.",
             "/redo feature-user-auth",
             run="cdd_agent.commands.change_commands:redo",
         ),

@@ -440,9 +440,7 @@ WORK = (
             TICKET._replace(note="the ticket's whole slug"),
             _REMOTE,
             switch("--take-over", "take the run although another machine holds it"),
-            switch(
-                "--replace", "rename an existing run of the ticket here out of the way"
-            ),
+            switch("--replace", "first rename the run of this ticket that exists here"),
             JSON,
         ),
         terminal=TerminalFront(

@@ -315,7 +315,7 @@ class ModelSetup(Chooser):
 
     @work(exclusive=True, group="setup")
     async def _try_key(self, provider: str, key: Key, source: str = "") -> None:
-        """Try a key, and continue with the models. `given` is the source of a key that
+        """Try a key, and continue with the models. `source` is set for a key that
         was not typed.
         """
         with self._searching(f"Asking {title_of(provider)}"):

@@ -109,7 +109,7 @@ class Pytest(TestRunner):
 
 
 def without_report_line(line: str, report: Path) -> str:
-    """Drop the line that names the report."""
+    """Return the line; empty if it names the report."""
     path = re.escape(str(report))
     names_report = re.fullmatch(rf"-+ generated xml file: {path}\S* -+\s*", line)
     return "" if names_report else line

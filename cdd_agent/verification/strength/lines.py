@@ -23,7 +23,7 @@ def find_changed_lines(before: str, after: str, current: str) -> frozenset[int]:
 
 
 def _split(text: str) -> list[str]:
-    """Git may have converted the line ends."""
+    """Return the lines of a text. Git may have converted the line ends."""
     return [line.removesuffix("\r") for line in text.split("\n")]
 
 

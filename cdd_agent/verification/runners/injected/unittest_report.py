@@ -109,7 +109,7 @@ def _file_and_names(dotted: str) -> tuple[str, list[str]]:
 
 
 def _file_of(module: str) -> str:
-    """Return an imported module's file; may be empty."""
+    """Return an imported module's file; empty if it has none."""
     file = getattr(sys.modules.get(module), "__file__", None)
     return os.path.abspath(file) if file else ""
 
