@@ -79,8 +79,8 @@ class Refusal(Enum):
         RefusalGroup.REPLIES,
         "The model's reply changes a file that it has not seen in full.",
         "A model may replace or delete only content that it was shown.",
-        "Usually nothing: the next attempt shows the file. To show it from the start,"
-        " list it under `Files`.",
+        "Type `retry`: the next prompt shows the file. To show it from the start, list"
+        " it under `Files`.",
     )
     REPLY_ABSENT = RefusalText(
         RefusalGroup.REPLIES,
@@ -92,8 +92,8 @@ class Refusal(Enum):
         RefusalGroup.REPLIES,
         "The model's reply changes lines that are not in the file.",
         "",
-        "Usually nothing: the model receives the closest lines and tries again. If all"
-        " attempts fail, split the step or use a stronger model.",
+        "Type `retry`: the model receives the closest lines. If all attempts fail,"
+        " split the step or use a stronger model.",
     )
     REPLY_SEVERAL_MATCHES = RefusalText(
         RefusalGroup.REPLIES,
@@ -113,7 +113,7 @@ class Refusal(Enum):
         RefusalGroup.REPLIES,
         "The model's reply would break the syntax of a file.",
         "",
-        "Usually nothing: the model receives the error and tries again.",
+        "Type `retry`: the model receives the error.",
     )
     REPLY_CONTRADICTORY = RefusalText(
         RefusalGroup.REPLIES,

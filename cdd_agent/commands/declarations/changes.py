@@ -78,8 +78,9 @@ CHANGES = (
         ),
         SlashFront(
             "Undo the last step of a ticket, or STEP and all later steps. Without a"
-            " ticket, undo the newest change of the session, after a question; in a"
-            " terminal, the newest outside of tickets. Your later edits are kept.",
+            " ticket, undo the newest change of the session; in a terminal, the newest"
+            " outside of tickets. The shell asks first, except with STEP. Your later"
+            " edits are kept.",
             "/undo feature-user-auth 2",
             run="cdd_agent.commands.change_commands:undo",
         ),
