@@ -16,7 +16,9 @@ import pytest
 import yaml
 
 from cdd_agent.agents.chat import ChatAgent
+from cdd_agent.agents.meaning import Meaning
 from cdd_agent.changes.review import Review
+from cdd_agent.cli import plain
 from cdd_agent.cli.plain import PlainShell
 from cdd_agent.errors import ExitCode
 from cdd_agent.events.question_events import (
@@ -428,6 +430,51 @@ if os.name != "nt":
             sandbox.model.pace = 0
             await person.until(lambda told: "chat > " in told)
             assert "long long" in person.seen
+
+    async def test_ctrl_c_as_a_turn_ends_shows_the_prompt_once(
+        sandbox: Sandbox,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        handlers: list[Callable[[], None]] = []
+        monkeypatch.setattr(
+            plain, "handle_signals", lambda names, handler: handlers.append(handler)
+        )
+        carry_out = plain.carry_out
+
+        async def interrupt_at_end(session: Session, meaning: Meaning) -> None:
+            await carry_out(session, meaning)
+            if meaning.line == "/list":
+                asyncio.get_running_loop().call_soon(handlers[0])
+
+        monkeypatch.setattr(plain, "carry_out", interrupt_at_end)
+        async with at_terminal(sandbox, capsys) as person:
+            prompts = person.seen.count("chat > ")
+            person.type("/list")
+            await person.until(lambda told: "Ctrl+C again" in told)
+            person.type("/cost")
+            await person.until(lambda told: "This session" in told)
+            assert person.seen.partition("This session")[0].count("chat > ") == (
+                prompts + 1
+            )
+
+    @pytest.mark.parametrize("letter", ["q", "h", "x"])
+    async def test_a_letter_that_is_no_answer_leaves_nothing(
+        sandbox: Sandbox, capsys: pytest.CaptureFixture[str], letter: str
+    ) -> None:
+        sandbox.write(*TWO).replies(says("a.txt", "good"))
+        sandbox.flags = {"approval": "ask"}
+        async with at_terminal(sandbox, capsys) as person:
+            person.type(f"/exec {SLUG}")
+            await person.until(lambda told: "executor" in told and " > " in told)
+            person.type("continue")
+            await person.until(lambda told: "[y] apply" in told)
+            person.watch.now += REST
+            person.type(letter)
+            await person.until(lambda told: "Type one of the letters" in told)
+            person.watch.now += REST
+            person.type("y")
+            await person.until(lambda told: "> " in told and "a.txt" in told)
 
     async def test_lines_that_come_at_once_are_one_text_that_enter_sends(
         sandbox: Sandbox, capsys: pytest.CaptureFixture[str]

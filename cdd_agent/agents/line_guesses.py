@@ -12,6 +12,12 @@ from collections.abc import Callable, Collection
 from cdd_agent.pattern import Pattern
 
 
+def is_letter(line: str) -> bool:
+    """True for a single letter. While a question is open, it can only be an answer."""
+    text = line.strip()
+    return len(text) == 1 and text.isalpha()
+
+
 def _word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 

@@ -86,6 +86,8 @@ class BlockFate(StrEnum):
     APPLIED = "applied"
     REFUSED = "refused"
     EXPLANATION = "explanation"
+    IGNORED = "ignored"
+    """The model's thoughts, which are no part of its answer."""
 
 
 class ReplyBlock(Struct, frozen=True):

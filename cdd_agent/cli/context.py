@@ -20,6 +20,7 @@ from cdd_agent.events.stream import Event
 from cdd_agent.files.mention_reader import mentioned_name
 from cdd_agent.project.context import ContextResult, project_context
 from cdd_agent.session.open_project import Project
+from cdd_agent.wiring.projects import list_paths_without_code
 
 _EXAMPLE = 'Example: `cdd context "rate limit" --tokens 4000`.'
 _READING = "Reading the project's code …"
@@ -59,7 +60,7 @@ def _find_code(
         if isinstance(event, Notice):
             sys.stderr.write(f"{event.text}\n")
 
-    finder = CodeFinder(project.root, project.tickets.folders)
+    finder = CodeFinder(project.root, list_paths_without_code(project))
     find = partial(find_code, project.root, finder, words, tokens, paths)
     return asyncio.run(search_in_thread(find, print_notice, _READING))
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from cdd_agent.agents.line_guesses import is_letter
 from cdd_agent.agents.meaning import Meaning
 from cdd_agent.changes.review import Review
 from cdd_agent.cli.working import Output
@@ -99,6 +100,8 @@ class PlainShell:
         self._turn: asyncio.Task[None] | None = None
         self._looks = set[asyncio.Task[None]]()
         """Commands that run during the turn."""
+        self._is_prompting = False
+        """True while the prompt for the next line is shown."""
         self._leaves = self._step_failed = False
         self._interrupted_at = -_TWICE
 
@@ -247,13 +250,23 @@ class PlainShell:
             line = await self._read()
             return None if line is None else self._read_line(line)
         if not self._queue and not self._is_over:
-            self._prompt()
-        while not self._queue and not self._is_over and not self._leaves:
-            self._has_come.clear()
-            await self._has_come.wait()
+            await self._prompt_for_line()
         return self._queue.popleft() if self._queue and not self._leaves else None
 
-    def _prompt(self) -> None:
+    async def _prompt_for_line(self) -> None:
+        self._is_prompting = True
+        self._show_prompt()
+        try:
+            while not self._queue and not self._is_over and not self._leaves:
+                self._has_come.clear()
+                await self._has_come.wait()
+        finally:
+            self._is_prompting = False
+
+    def _show_prompt(self) -> None:
+        """Show the prompt, again after a message. Otherwise it follows by itself."""
+        if not self._is_prompting:
+            return
         assert self._session is not None
         agent = self._session.agent
         with self._outliving_faults():
@@ -334,8 +347,8 @@ class PlainShell:
         self._printer.say(paste_notice(text))
         if self._asked is not None:
             self._printer.prompt(self._offered)
-        elif self._turn is None:
-            self._prompt()
+        else:
+            self._show_prompt()
 
     def _take(self, line: str, at: float) -> None:
         question, is_in_time = self._asked, at - self._asked_at >= REST
@@ -386,11 +399,12 @@ class PlainShell:
         self._has_come.set()
 
     def _leaves_by(self, line: str) -> bool:
-        """True if a line leaves the shell. `quit` may be an answer instead."""
-        is_answer = (
-            self._asked is not None
-            and "quit" in self._offered
-            and line.strip().lower() in ("q", "quit")
+        """True if a line leaves the shell. During a question, a letter does not, and
+        `quit` may be an answer.
+        """
+        is_answer = self._asked is not None and (
+            is_letter(line)
+            or ("quit" in self._offered and line.strip().lower() == "quit")
         )
         command = read_command(line, self._session)
         return command is not None and command.leaves and not is_answer
@@ -419,7 +433,7 @@ class PlainShell:
         if self._pasted:
             self._pasted = ""
             self._printer.say("\n(Paste discarded.)")
-            self._prompt()
+            self._show_prompt()
             return
         pressed_at = self._now()
         if pressed_at - self._interrupted_at < _TWICE:
@@ -428,7 +442,7 @@ class PlainShell:
         else:
             self._interrupted_at = pressed_at
             self._printer.say("\nPress Ctrl+C again to quit.")
-            self._prompt()
+            self._show_prompt()
 
 
 def _decoded(line: bytes) -> str:

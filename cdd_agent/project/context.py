@@ -71,7 +71,16 @@ class ContextResult(Checked, frozen=True):
         for name, value in asdict(self.environment_info).items():
             lines.append(f"- {name}: {value}")
         environment = "\n".join(lines)
+        requested, refused = [], []
+        for file in self.file_contexts:
+            section = f"## {file.file_path}\n\n{_shown_content(file)}"
+            if file.content is None:
+                refused.append(section)
+            else:
+                requested.append(section)
         parts = [
+            # Why a requested file is not shown must not be below a long tree.
+            *refused,
             f"## Environment\n\n{environment}",
             f"## Files\n\n{fenced(self.repo_tree)}",
         ]
@@ -79,9 +88,7 @@ class ContextResult(Checked, frozen=True):
             parts.append(f"## .gitignore\n\n{fenced(self.gitignore_content)}")
         if self.hidden_files:
             parts.append(f"## Hidden from models\n\n{self._list_hidden()}")
-        for file in self.file_contexts:
-            parts.append(f"## {file.file_path}\n\n{_shown_content(file)}")
-        return "\n\n".join(parts) + "\n"
+        return "\n\n".join((*parts, *requested)) + "\n"
 
     def _list_hidden(self) -> str:
         lines = [f"- {file.path}: {file.why}" for file in self.hidden_files]

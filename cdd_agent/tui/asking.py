@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual import events
 
+from cdd_agent.agents.line_guesses import is_letter
 from cdd_agent.changes.review import Review
 from cdd_agent.errors import CddError
 from cdd_agent.events.question_events import Choice, PersonAnswered, Proposal
@@ -282,6 +283,8 @@ class Asking:
             self._home.prompt.bring_back([line])
             text = "You typed this before the question · Enter: send it as the answer"
             self._home.activity.rest(text)
+        elif is_letter(line) and answering.find_word(line) is None:
+            self._shown.show_hint(f"{line.strip()} is not one of the answers")
         else:
             self._home.prompt.set_aside(line)
 

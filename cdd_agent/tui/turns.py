@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from textual import work
 from textual.worker import Worker, WorkerState
 
+from cdd_agent.agents.line_guesses import is_letter
 from cdd_agent.commands.registry import carry_out, read_command, read_line
 from cdd_agent.errors import CddError
 from cdd_agent.events.dialogue_events import ReplyDelta, ThinkingDelta
@@ -64,11 +65,11 @@ class Turns(ShellBase):
             self._handle_during_turn(self.session, event)
 
     def _is_for_question(self, question: Answering, line: str) -> bool:
-        """True if the open question receives the line. `h` and `quit` are commands
-        unless they are possible answers.
+        """True if the open question receives the line. A letter is never a command;
+        `help` and `quit` are commands unless they are possible answers.
         """
         command = read_command(line, self.session)
-        if command is None or question.find_word(line) is not None:
+        if command is None or is_letter(line) or question.find_word(line) is not None:
             return True
         return not command.leaves and command.about != "/help"
 

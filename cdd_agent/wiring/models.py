@@ -36,10 +36,8 @@ from cdd_agent.llm.wrapper import RejectEmpty
 from cdd_agent.refusals.kinds import Refusal
 from cdd_agent.settings.config import Config
 from cdd_agent.settings.model_names import provider_of
-from cdd_agent.settings.models import fallbacks_of
+from cdd_agent.settings.models import REPLAY, SCRIPT, fallbacks_of
 from cdd_agent.wiring.projects import make_redactor
-
-_SCRIPT, _REPLAY = "script:", "replay:"
 
 
 class NoModel(BadInput):
@@ -126,7 +124,7 @@ def add_fallbacks(model: Model, config: Config, root: Path, *, watched: bool) ->
     if not config.fallbacks:
         return model
     # The recording contains the replies of the fallbacks.
-    if config.model and config.model.startswith(_REPLAY):
+    if config.model and config.model.startswith(REPLAY):
         return WithFallbacks(model, [model for _ in fallbacks_of(config)])
     others = []
     for other in fallbacks_of(config):
@@ -138,8 +136,8 @@ def add_fallbacks(model: Model, config: Config, root: Path, *, watched: bool) ->
 def _adapter(config: Config, root: Path, *, watched: bool) -> Model:
     if config.model is None:
         raise NoModel
-    if config.model.startswith((_SCRIPT, _REPLAY)):
-        script = root / config.model.removeprefix(_SCRIPT).removeprefix(_REPLAY)
+    if config.model.startswith((SCRIPT, REPLAY)):
+        script = root / config.model.removeprefix(SCRIPT).removeprefix(REPLAY)
         scripted = ScriptedModel.from_file(
             script, make_redactor(config), root, in_time=watched
         )

@@ -30,6 +30,7 @@ from cdd_agent.process.policy import CommandRunner, IShellExecutor, Permission, 
 from cdd_agent.process.run import OnOutput, ignore_output
 from cdd_agent.session.open_project import Project
 from cdd_agent.settings.config import Config
+from cdd_agent.settings.models import list_script_files
 from cdd_agent.text.redaction import Redactor
 from cdd_agent.tickets.store import Ticket
 from cdd_agent.tools.acting import acting_tools
@@ -52,6 +53,12 @@ def list_own_paths(project: Project, config: Config) -> list[str]:
         if record.is_relative_to(root):
             paths.append(record.relative_to(root).as_posix())
     return paths
+
+
+def list_paths_without_code(project: Project) -> list[str]:
+    """Return the project's tickets and scripts, which are never related code."""
+    scripts = list_script_files(project.config, project.root)
+    return [*project.tickets.folders, *scripts]
 
 
 def open_commands(

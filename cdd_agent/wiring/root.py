@@ -56,6 +56,7 @@ from cdd_agent.tools.read_only import read_only_tools
 from cdd_agent.wiring.models import add_fallbacks, equip_model, make_model
 from cdd_agent.wiring.projects import (
     list_own_paths,
+    list_paths_without_code,
     make_permit,
     make_redactor,
     open_chat_tools,
@@ -169,7 +170,7 @@ class Wiring(Struct, frozen=True, dict=True):
     @cached_property
     def code(self) -> CodeFinder:
         """The map of the project's code."""
-        return CodeFinder(self.project.root, self.project.tickets.folders)
+        return CodeFinder(self.project.root, list_paths_without_code(self.project))
 
     def open_executor(
         self,
@@ -325,7 +326,7 @@ class Wiring(Struct, frozen=True, dict=True):
             config = replace(config, commit="step")
             tickets = TicketStore(root, project.config.tickets_dir)
             project = replace(project, root=root, tickets=tickets)
-            code = CodeFinder(root, tickets.folders)
+            code = CodeFinder(root, list_paths_without_code(project))
             commands = replace(commands, root=root, env=self.environments.get(root, {}))
 
         record = RunRecord.of_ticket(ticket, make_redactor(config))

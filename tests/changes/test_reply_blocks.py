@@ -19,7 +19,7 @@ from cdd_agent.changes.reply.fates import refused
 from tests.support.examples import count_examples
 from tests.support.tables import each_row
 
-APPLIED, REFUSED, EXPLANATION = BlockFate
+APPLIED, REFUSED, EXPLANATION, IGNORED = BlockFate
 SEARCH = "<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n"
 DIFF = "--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"
 
@@ -195,7 +195,7 @@ ROWS: dict[str, tuple[str, list[tuple[int, int, str, BlockFate, str]]]] = {
     "thoughts": (
         "<think>\n```text:a\nx\n```\n</think>\n```text:b\ny\n```\n",
         [
-            (1, 5, "thoughts", EXPLANATION, ""),
+            (1, 5, "thoughts", IGNORED, ""),
             (6, 8, "code block", APPLIED, "b"),
         ],
     ),

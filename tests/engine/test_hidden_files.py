@@ -275,3 +275,14 @@ async def test_no_spelling_of_a_command_shows_a_hidden_file(
         await collect(handle(sandbox.session(), "look at it"))
         assert len(sandbox.model.requests) == 2
         assert CANARY not in requests(sandbox)
+
+
+@each_row("name", NAMES)
+def test_the_context_begins_with_why_a_requested_file_is_hidden(
+    sandbox: Sandbox, name: str
+) -> None:
+    write_hidden(sandbox.root)
+    text = project_context(sandbox.root, ["app.py", name]).as_text()
+    assert text.startswith(f"## {name}\n\n(")
+    assert text.count(f"## {name}\n") == 1
+    assert text.index("## Files") < text.index("## app.py")

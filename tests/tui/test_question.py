@@ -151,6 +151,41 @@ async def test_a_line_sent_instead_of_an_answer_waits_in_sight_and_comes_back(
         assert "↩" not in person.screen
 
 
+NO_ANSWERS = ("h", "H", "q", "x", "m")
+"""Letters that are no answer to `CommandProposed`. Some are commands elsewhere."""
+
+
+async def type_letter(person: Person, letter: str) -> None:
+    await person.until_asked()
+    await person.rest()
+    await person.press(letter, "enter")
+
+
+async def test_a_letter_that_is_no_answer_does_nothing_else(sandbox: Sandbox) -> None:
+    async with person_at(sandbox) as person:
+        command = await propose(person, CommandProposed("ls", "Because"))
+        for letter in NO_ANSWERS:
+            await type_letter(person, letter)
+            await person.pilot.pause()
+            assert hint(person) == f"{letter} is not one of the answers"
+            assert person.app.screen is person.app.home
+            assert not person.prompt.text
+            assert "↩" not in person.screen
+        await person.answer("y")
+        assert await command.wait() is Choice.YES
+        assert not person.prompt.text
+
+
+@pytest.mark.parametrize("letter", ["h", "q"])
+async def test_a_letter_answers_a_question_that_takes_any_line(
+    sandbox: Sandbox, letter: str
+) -> None:
+    async with person_at(sandbox) as person:
+        asked = person.app.run_worker(person.app.asking.ask("Which register?"))
+        await type_letter(person, letter)
+        assert await asked.wait() == letter
+
+
 async def test_a_long_list_of_files_leaves_room_for_the_keys(sandbox: Sandbox) -> None:
     files: dict[str, tuple[str | None, str | None]] = {
         f"deep/folder/file-{number:02}.txt": (None, "x\n") for number in range(40)

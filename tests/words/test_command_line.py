@@ -301,6 +301,11 @@ def test_what_a_saved_reply_leaves_out(
     diff = "```diff\n- x\n+ y\n```\n"
     for text, printed in (
         (commands, ["1 block was read as an explanation: line 1."]),
+        (
+            f"<think>\nHm.\n</think>\n{commands}",
+            ["1 block was read as an explanation: line 4."],
+        ),
+        ("<think>\nHm.\n</think>\nNothing to do.\n", []),
         (commands * 2, ["2 blocks were read as explanations: lines 1, 4."]),
         (
             f"### NEWS\n```\nx\n```\n{diff}",

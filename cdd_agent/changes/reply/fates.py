@@ -1,4 +1,4 @@
-"""Lists the blocks of a reply as applied, refused or explanation."""
+"""Lists the blocks of a reply as applied, refused, explanation or ignored."""
 
 from collections.abc import Iterator, Sequence
 
@@ -33,7 +33,7 @@ def list_blocks(
                 1,
                 reply.thoughts,
                 "thoughts",
-                BlockFate.EXPLANATION,
+                BlockFate.IGNORED,
                 reason="The model's thoughts before its answer.",
             )
         )
