@@ -316,6 +316,12 @@ async def on_screens(person: Person, left: set[str]) -> None:
             await person.pilot.pause()
             await click(person, 30, 12)
             await home(person)
+    await keys(person, "ctrl+p")
+    await is_open(person)
+    rows = person.app.screen.query(OptionList)
+    if rows:  # opening the palette may have failed
+        await click(person, rows.first().region.x + 2, rows.first().region.y + 1)
+    await home(person)
     offers = (OfferedModel("q", "Ollama", "http://127.0.0.1:1"),)
     # nothing listens there
     environment = {"MISTRAL_API_KEY": "k", "MISTRAL_API_BASE": "http://127.0.0.1:1"}
