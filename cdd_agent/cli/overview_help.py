@@ -43,7 +43,7 @@ def overview(commands: Mapping[str, Command], options: Iterable[Parameter]) -> s
     width = help_width()
     parts = [
         "usage: cdd [OPTIONS] [COMMAND ...]",
-        fill(_DESCRIPTION, width),
+        fill(_DESCRIPTION, width, break_on_hyphens=False),
         _section("Start here", _START, width),
     ]
     for group, members in in_groups(commands):
@@ -51,7 +51,7 @@ def overview(commands: Mapping[str, Command], options: Iterable[Parameter]) -> s
         parts.append(_section(group, rows, width))
     parts.append(_section("Options", map(_describe, options), width))
     parts.append(_section("Exit codes", _code_rows(EXIT_CODES), width))
-    parts.append(fill(_MORE, width))
+    parts.append(fill(_MORE, width, break_on_hyphens=False))
     return "\n\n".join(parts) + "\n"
 
 
@@ -67,7 +67,10 @@ def command_notes(front: TerminalFront) -> str:
     if front.notes:
         # Multi-line notes, such as a sample file, keep their lines.
         is_prose = "\n" not in front.notes
-        parts.append(fill(front.notes, width) if is_prose else front.notes)
+        notes = front.notes
+        if is_prose:
+            notes = fill(notes, width, break_on_hyphens=False)
+        parts.append(notes)
     if front.exit_codes:
         parts.append(_section("exit codes", _code_rows(front.exit_codes), width))
     return "\n\n".join(parts)
@@ -95,7 +98,7 @@ def _section(title: str, rows: Iterable[tuple[str, str]], width: int) -> str:
 
 
 def _row(name: str, text: str, column: int, width: int) -> Iterator[str]:
-    first, *continued = wrap(text, width - column)
+    first, *continued = wrap(text, width - column, break_on_hyphens=False)
     yield f"  {name}".ljust(column) + first
     for line in continued:
         yield " " * column + line

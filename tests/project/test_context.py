@@ -97,8 +97,8 @@ def test_as_json_it_is_plain_values(tmp_path: Path) -> None:
 def test_as_text_it_is_markdown_whatever_the_files_hold(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("````python\nx = 1\n````")
     text = project_context(tmp_path, ["a.md", "b.md"]).as_text()
-    assert "## a.md\n\n`````\n````python\nx = 1\n````\n`````\n\n" in text
-    assert text.startswith("## Environment\n\n- os: ")
+    assert text.endswith("## a.md\n\n`````\n````python\nx = 1\n````\n`````\n")
+    assert text.startswith("## b.md\n\nNo such file.\n\n## Environment\n\n- os: ")
     assert "## .gitignore" not in text
 
 
